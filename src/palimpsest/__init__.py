@@ -1,0 +1,1 @@
+"""palimpsest: reproducible experiments on AI-text detection."""

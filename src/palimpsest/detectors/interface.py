@@ -1,0 +1,42 @@
+"""What a detector is: a class that learns from labelled texts and scores texts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from palimpsest.records import Labelled, Level, Scores, Text
+
+
+class Log(Protocol):
+    """Where a detector's training reports: `log("dev_loss", 0.12, step=3)`."""
+
+    def __call__(self, metric: str, value: float, step: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Where and how a detector runs; no part of what it is."""
+
+    device: str = "auto"
+    dtype: str = "float32"
+    seed: int = 0
+
+
+class Detector(Protocol):
+    """`native` is the finest level that the method itself decides on.
+
+    `score` returns one answer for each text in the texts' order. `load` gives back a detector whose
+    scores equal those of the one that was saved.
+    """
+
+    native: Level
+
+    def fit(self, train: Sequence[Labelled], dev: Sequence[Labelled], log: Log) -> None: ...
+
+    def score(self, texts: Sequence[Text]) -> list[Scores]: ...
+
+    def save(self, folder: Path) -> None: ...
+
+    @classmethod
+    def load(cls, folder: Path, runtime: Runtime = ...) -> Self: ...

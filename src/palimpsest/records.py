@@ -1,4 +1,4 @@
-"""The types that flow through the pipeline and the Parquet schemas that hold them between stages."""
+"""The types that flow through the pipeline, and the Parquet schemas between its stages."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

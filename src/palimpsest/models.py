@@ -90,7 +90,7 @@ def _packaged(name: str) -> Model:
 
 
 def _build(folder: Path, make: Callable[[Path], None]) -> None:
-    """Make a folder that appears under its name only when complete; the first of two makers wins."""
+    """Make a folder that appears only when it is complete; the first of two makers wins."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=folder.parent))
     try:

@@ -185,11 +185,12 @@ def _check(params: Params, path: Path) -> None:
         raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
 
     corpus = params.corpus
-    require("default" in corpus.max_sentences, "corpus.max_sentences", corpus.max_sentences,
-            "it needs the key `default` (a number, or null for whole documents)")  # fmt: skip
+    if "default" not in corpus.max_sentences:
+        raise InputError(f"{path}: corpus.max_sentences needs the key `default` (null: no limit)")
     for domain, most in corpus.max_sentences.items():
-        require(most is None or most >= corpus.min_sentences, f"corpus.max_sentences.{domain}",
-                most, f"it must not be below corpus.min_sentences ({corpus.min_sentences})")  # fmt: skip
+        fix = f"it must not be below corpus.min_sentences ({corpus.min_sentences})"
+        fits = most is None or most >= corpus.min_sentences
+        require(fits, f"corpus.max_sentences.{domain}", most, fix)
     for key in ("documents_per_domain", "limit"):
         value = getattr(corpus, key)
         require(value is None or value > 0, f"corpus.{key}", value, "give a number above 0 or null")
@@ -206,9 +207,9 @@ def _check(params: Params, path: Path) -> None:
     for version, step in trajectory.schedule.items():
         key = f"trajectory.schedule.{version}"
         one_of(f"{key}.operation", step.operation, OPERATIONS)
-        require(last <= step.coverage <= 100, f"{key}.coverage", step.coverage,
-                f"coverage never falls: give a number from {last} to 100")  # fmt: skip
+        fix = f"coverage never falls: give a number from {last} to 100"
+        require(last <= step.coverage <= 100, f"{key}.coverage", step.coverage, fix)
         last = step.coverage
     require(0 < params.train.fpr < 1, "train.fpr", params.train.fpr, "give a rate between 0 and 1")
-    require(params.evaluate.resamples >= 100, "evaluate.resamples", params.evaluate.resamples,
-            "an interval needs at least 100")  # fmt: skip
+    resamples = params.evaluate.resamples
+    require(resamples >= 100, "evaluate.resamples", resamples, "an interval needs at least 100")

@@ -258,7 +258,8 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict
 
 def frame(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pd.DataFrame:
     """Rows as a DataFrame with the schema's columns, also when there are none."""
-    return pa.Table.from_pylist(list(rows), schema=schema).to_pandas()
+    table: pd.DataFrame = pa.Table.from_pylist(list(rows), schema=schema).to_pandas()
+    return table
 
 
 def document_row(document: Document) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""From predictions to numbers: levels, thresholds, metrics, and their uncertainty."""

@@ -1,0 +1,72 @@
+"""Thresholds: the published one where there is one, and one calibrated on human dev texts."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from palimpsest.evaluation.levels import LEVELS, units
+from palimpsest.records import Level, Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """Above `value` a unit is called AI; `rate` of the `n` human units were, `fpr` was asked for.
+
+    `too_few` says that n human units cannot show so small a rate; `value` is their largest score.
+    """
+
+    value: float
+    fpr: float
+    rate: float
+    n: int
+    too_few: bool
+
+
+def calibrate(human_scores: np.ndarray, fpr: float) -> Calibrated | None:
+    """The smallest human score that at most a share `fpr` of the human scores exceed.
+
+    Exact order statistic, whatever the scores' scale; nan scores are left out; none: None.
+    """
+    scores = np.sort(human_scores[~np.isnan(human_scores)])[::-1]
+    n = len(scores)
+    if n == 0:
+        return None
+    allowed = int(fpr * n + 1e-9)
+    value = float(scores[allowed])
+    return Calibrated(value, fpr, float((scores > value).mean()), n, too_few=allowed == 0)
+
+
+def build_thresholds(
+    human: Iterable[tuple[Mapping[str, Any], Scores]], published: Mapping[Level, float], fpr: float
+) -> dict[str, dict[str, Any]]:
+    """Each level's thresholds as thresholds.json holds them.
+
+    `human` are the v0 dev samples with their scores; null stands where there is no threshold.
+    """
+    pooled: dict[Level, list[np.ndarray]] = {level: [] for level in LEVELS}
+    for row, scores in human:
+        for level, unit in units(row, scores):
+            pooled[level].append(unit.scores)
+    result: dict[str, dict[str, Any]] = {}
+    for level, parts in pooled.items():
+        if parts:
+            calibrated = calibrate(np.concatenate(parts), fpr)
+            result[level] = {
+                "published": published.get(level),
+                "calibrated": asdict(calibrated) if calibrated else None,
+            }
+    return result
+
+
+def decide(scores: np.ndarray, thresholds: Mapping[str, Any], source: str) -> np.ndarray | None:
+    """Labels by one threshold, -1 where there is no score; None where there is no such threshold.
+
+    A published threshold is reached (>=), a calibrated one exceeded (>).
+    """
+    threshold = thresholds.get(source)
+    if threshold is None:
+        return None
+    above = scores > threshold["value"] if source == "calibrated" else scores >= threshold
+    return np.where(np.isnan(scores), -1, above).astype(np.int8)

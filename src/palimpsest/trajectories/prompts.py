@@ -1,0 +1,130 @@
+"""Prompt sets: data files that say how a sentence's revision is asked for."""
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from string import Template
+
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from palimpsest.errors import InputError
+from palimpsest.params import OPERATIONS
+from palimpsest.trajectories.requests import Message
+
+SYSTEM_FIELDS = {"task"}
+USER_FIELDS = {"operation", "task", "low", "high", "style", "guidance", "context", "sentence"}
+
+
+@dataclass
+class Example:
+    context: str
+    sentence: str
+    reply: str
+
+
+@dataclass
+class OperationPrompt:
+    """`length` is the least and the most per cent of the sentence's words that a reply may have."""
+
+    task: str
+    guidance: str
+    length: list[int]
+    style: str = ""
+    examples: list[Example] = field(default_factory=list)
+
+
+@dataclass
+class PromptSet:
+    """Templates with `$names` for one system and one user message, and what varies by operation.
+
+    `style` is the line that the user template shows at `$style`; where an operation has no style
+    target the line is left out.
+    """
+
+    name: str
+    system: str
+    user: str
+    style: str
+    operations: dict[str, OperationPrompt]
+
+    @cached_property
+    def identity(self) -> str:
+        """Name and content hash, as they stand in texts and runs."""
+        content = OmegaConf.to_yaml(OmegaConf.structured(self), sort_keys=True)
+        return f"{self.name}@{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+    def messages(self, operation: str, context: str, sentence: str) -> tuple[Message, ...]:
+        """The system message, the examples as earlier turns, and the request itself.
+
+        Texts are filled in once and never read as templates themselves.
+        """
+        prompt = self.operations[operation]
+        turns = [Message("system", Template(self.system).substitute(task=prompt.task).strip())]
+        for example in prompt.examples:
+            turns.append(self._ask(operation, example.context, example.sentence))
+            turns.append(Message("assistant", example.reply))
+        return (*turns, self._ask(operation, context, sentence))
+
+    def length(self, operation: str) -> tuple[int, int]:
+        """The least and the most per cent of a sentence's words that a reply may have."""
+        low, high = self.operations[operation].length
+        return low, high
+
+    def _ask(self, operation: str, context: str, sentence: str) -> Message:
+        prompt = self.operations[operation]
+        low, high = prompt.length
+        style = Template(self.style).substitute(style=prompt.style) if prompt.style else ""
+        content = Template(self.user).substitute(
+            operation=operation,
+            task=prompt.task,
+            low=low,
+            high=high,
+            style=style,
+            guidance=prompt.guidance.strip(),
+            context=context,
+            sentence=sentence,
+        )
+        return Message("user", content.strip())
+
+
+def load_prompts(path: Path) -> PromptSet:
+    """Read and check a prompt set.
+
+    Raises:
+        InputError: a missing file, an unknown or missing key, an operation that is not described, a
+            template with an unknown name or without the sentence.
+    """
+    if not path.is_file():
+        raise InputError(f"trajectory.prompts: {path} does not exist")
+    try:
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+        prompts = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(PromptSet), given))
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
+    except OmegaConfBaseException as error:
+        raise InputError(f"{path}: {error.full_key}: {str(error).splitlines()[0]}") from error
+    assert isinstance(prompts, PromptSet)
+
+    if missing := set(OPERATIONS) - set(prompts.operations):
+        raise InputError(f"{path}: operations lacks {', '.join(sorted(missing))}")
+    for key, known, needed in (
+        ("system", SYSTEM_FIELDS, set()),
+        ("user", USER_FIELDS, {"context", "sentence"}),
+        ("style", {"style"}, set()),
+    ):
+        template = Template(getattr(prompts, key))
+        names = set(template.get_identifiers())
+        if not template.is_valid() or not needed <= names <= known:
+            raise InputError(
+                f"{path}: {key} names {sorted(names)}; known are {sorted(known)}, "
+                f"needed are {sorted(needed)}, and a dollar sign is written $$"
+            )
+    for name, prompt in prompts.operations.items():
+        if len(prompt.length) != 2 or not 0 < prompt.length[0] <= prompt.length[1]:
+            raise InputError(
+                f"{path}: operations.{name}.length is {prompt.length}: give [low, high]"
+            )
+    return prompts

@@ -1,0 +1,26 @@
+"""Which sentences of a document a version revises: one fixed order, cut at the coverage."""
+
+import hashlib
+import random
+
+
+def sentence_order(doc_id: str, n: int) -> list[int]:
+    """A permutation of 0..n-1 that depends on the document's id alone.
+
+    The rule is the released data's: Python's shuffle, seeded with the first 8 hexadecimal digits of
+    SHA-256 of the id, "||" and "sent_order".
+    """
+    digest = hashlib.sha256(f"{doc_id}||sent_order".encode()).hexdigest()
+    order = list(range(n))
+    random.Random(int(digest[:8], 16)).shuffle(order)
+    return order
+
+
+def chosen(doc_id: str, n: int, coverage: int) -> list[int]:
+    """The ceil(coverage x n) sentences that a version revises, in document order.
+
+    `coverage` is a whole per cent, so that the ceiling is exact. A larger coverage chooses all
+    that a smaller one does.
+    """
+    k = -(-coverage * n // 100)
+    return sorted(sentence_order(doc_id, n)[:k])

@@ -1,0 +1,205 @@
+"""Is a reply one sentence that can stand for the target? Every objection has a name.
+
+Hard objections make a reply unusable; soft ones make it second choice. The checks are those that
+the paper asks for in Section 3.2 and Appendix J, each spelled out.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+
+from palimpsest.corpora.segment import split_sentences
+from palimpsest.records import Language
+from palimpsest.trajectories.requests import Reply
+
+COPIED_WORDS = 8  # so many words in a row of a neighbour's are no coincidence
+
+_QUOTES = "\"'“”‘’«»„`"
+_PREAMBLE = re.compile(
+    r"""(?: here(?:'s|’s|\s+is|\s+are)\b
+          | (?:sure|certainly|of\ course|okay|absolutely)\s*[,!.:]
+          | (?:the\s+|my\s+)?(?:re)?(?:written|vised|phrased|worded|paraphrased|polished|edited
+              |improved|compressed|shortened|expanded|styled)\b[^.:]{0,40}:
+          | (?:result|output|answer|response|rewrite|sentence|target\ sentence|paraphrase)\s*:
+        )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SUFFIX = re.compile(
+    r"""(?: [(\[]\s*(?:note|rewritten|revised|paraphrased|polished|compressed|expanded|word\ count
+              |\d+\ words)\b[^)\]]*[)\]]\W*$
+          | \b(?:i\ hope\ this\ helps|let\ me\ know\ if)\b.*$
+          | \bnote:\ .*$
+        )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REFUSAL = re.compile(
+    r"\b(?:i\s*(?:'m|’m|\s+am)\s+(?:sorry|unable|not able)|i\s+(?:cannot|can't|can’t|won't)\s+"
+    r"(?:help|assist|rewrite|provide|comply|fulfill|do that)|as an ai\b|as a language model)",
+    re.IGNORECASE,
+)
+_MARKER = re.compile(
+    r"</?\w[^<>\n]{0,40}>|<\|[^|]{1,40}\|>|```|\*\*|^#+\s|^[-*•]\s|^\d+[.)]\s|^[{\[]"
+)
+_OPENS = re.compile(rf"(?:^|[:{_QUOTES}])\W*$")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_ENDINGS = ".!?。！？…"
+_FUNCTION_WORDS = frozenset(
+    "a an and are as at be been but by for from had has have he her his i if in is it its more not "
+    "of on or our she so than that the their them there they this to was we were what when which "
+    "who will with would you your".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The sentence that is revised, and what its reply is held against.
+
+    `length` is the least and the most per cent of the sentence's words.
+    """
+
+    sentence: str
+    neighbours: tuple[str, ...]
+    length: tuple[int, int]
+    language: Language
+    is_ai: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The first hard objection, else all soft ones."""
+
+    hard: str | None = None
+    soft: tuple[str, ...] = ()
+
+
+def judge(reply: Reply, target: Target) -> Verdict:
+    """Hold a reply against its target.
+
+    An AI sentence may come back unchanged; a human one may not, for it would then carry the label
+    of an edit that did not happen.
+    """
+    text = reply.text.strip()
+    if hard := _hard(text, reply, target):
+        return Verdict(hard=hard)
+    if text == target.sentence:
+        return Verdict() if target.is_ai else Verdict(hard="identical")
+    return Verdict(soft=_soft(text, target))
+
+
+def length_window(n_words: int, length: tuple[int, int]) -> tuple[int, int]:
+    """The least and the most words of a reply: the lower bound floored, the upper one ceiled."""
+    return max(1, n_words * length[0] // 100), max(1, -(-n_words * length[1] // 100))
+
+
+def _hard(text: str, reply: Reply, target: Target) -> str | None:
+    source = target.sentence
+    if not text:
+        return "empty"
+    if _new(_MARKER, text, source):
+        return "marker"
+    if reply.finish == "length":
+        return "cut off"
+    if _new(_REFUSAL, text, source):
+        return "refusal"
+    if _PREAMBLE.match(text) and not _PREAMBLE.match(source):
+        return "preamble"
+    if _new(_SUFFIX, text, source):
+        return "suffix"
+    if len(text.splitlines()) > 1:
+        return "line break"
+    if _quoted(text) and not _quoted(source):
+        return "added quotes"
+    if _script(text) != _script(source) or (target.language == "en" and _foreign(text, source)):
+        return "other language"
+    if len(split_sentences(text, target.language)) > len(split_sentences(source, target.language)):
+        return "more than one sentence"
+    if _copies(text, target):
+        return "neighbouring text"
+    return None
+
+
+def _soft(text: str, target: Target) -> tuple[str, ...]:
+    source = target.sentence
+    misses = []
+    n_source, n_reply = _units(source, target.language), _units(text, target.language)
+    low, high = length_window(n_source, target.length)
+    if not low <= n_reply <= high and (low, high) != (n_source, n_source):
+        misses.append("too short" if n_reply < low else "too long")
+    numbers, new_numbers = Counter(_NUMBER.findall(source)), Counter(_NUMBER.findall(text))
+    if numbers - new_numbers:
+        misses.append("lost number")
+    if new_numbers - numbers:
+        misses.append("new number")
+    if target.language == "en":
+        if _names(source) - _words(text):
+            misses.append("lost name")
+        if _names(text) - _words(source):
+            misses.append("new name")
+    if source[-1] in _ENDINGS and not text.rstrip(_QUOTES + ")]").endswith(tuple(_ENDINGS)):
+        misses.append("lost end mark")
+    return tuple(misses)
+
+
+def _new(pattern: re.Pattern[str], text: str, source: str) -> bool:
+    return bool(pattern.search(text)) and not pattern.search(source)
+
+
+def _quoted(text: str) -> bool:
+    return len(text) > 1 and text[0] in _QUOTES and text.rstrip(_ENDINGS)[-1:] in tuple(_QUOTES)
+
+
+def _script(text: str) -> str:
+    """The writing system of most letters, as Unicode names it: LATIN, CJK, CYRILLIC."""
+    letters = Counter(
+        unicodedata.name(c, "UNKNOWN").split()[0].split("-")[0] for c in text if c.isalpha()
+    )
+    return letters.most_common(1)[0][0] if letters else ""
+
+
+def _foreign(text: str, source: str) -> bool:
+    """No English function word in a long reply to a sentence that has some."""
+    words = _words(text)
+    known = _words(source) & _FUNCTION_WORDS
+    return len(words) >= 8 and bool(known) and not words & _FUNCTION_WORDS
+
+
+def _copies(text: str, target: Target) -> bool:
+    """Does the reply hold a run of a neighbour's words that is not in the target?"""
+    reply, source = _runs(text), _runs(target.sentence)
+    return any(reply & _runs(neighbour) - source for neighbour in target.neighbours)
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = [word.casefold() for word in _WORD.findall(text)]
+    return {tuple(words[i : i + COPIED_WORDS]) for i in range(len(words) - COPIED_WORDS + 1)}
+
+
+def _units(text: str, language: Language) -> int:
+    """Words, or characters where a language writes no blanks."""
+    return len(text.split()) if language == "en" else sum(not c.isspace() for c in text)
+
+
+def _words(text: str) -> set[str]:
+    return {part.casefold() for word in _WORD.findall(text) for part in (word, _bare(word))}
+
+
+def _names(text: str) -> set[str]:
+    """Capitalised words that do not open the sentence or a quotation, in lower case.
+
+    Nothing in a heading, where most words are capitalised, is a name for that.
+    """
+    found = list(_WORD.finditer(text))
+    capital = [m for m in found if m[0][0].isupper()]
+    if not found or len(capital) > len(found) / 2:
+        return set()
+    return {
+        _bare(m[0]).casefold()
+        for m in capital
+        if _bare(m[0]) not in ("I", "A") and not _OPENS.search(text[: m.start()])
+    }
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"['’].*$", "", word)

@@ -90,6 +90,7 @@ class Scores:
     """A detector's answer for one text: higher = more likely AI, always; nan = not scored."""
 
     document: float
+    document_label: int | None = None  # where the method decides itself; -1 = undecided
     sentences: np.ndarray | None = None  # (S,) float32
     words: np.ndarray | None = None  # (W,) float32, one per benchmark word, not per subword
     sentence_labels: np.ndarray | None = None  # (S,) int8 where the method decides; -1 undecided
@@ -183,6 +184,7 @@ PREDICTIONS = pa.schema(
     [
         ("sample_id", pa.string()),
         ("document", pa.float64()),
+        ("document_label", pa.int8()),
         ("sentences", pa.list_(pa.float32())),
         ("words", pa.list_(pa.float32())),
         ("sentence_labels", _LABELS),
@@ -243,6 +245,11 @@ def write_rows(path: Path, schema: pa.Schema, rows: Iterable[dict[str, Any]]) ->
         writer.write_table(pa.Table.from_pylist(batch, schema=schema))
     partial.replace(path)
     return count
+
+
+def write_frame(path: Path, schema: pa.Schema, content: pd.DataFrame) -> None:
+    """Write a DataFrame to a Parquet file with exactly the schema's columns and types."""
+    pq.write_table(pa.Table.from_pandas(content, schema=schema, preserve_index=False), path)
 
 
 def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -323,6 +330,7 @@ def prediction_row(sample_id: str, scores: Scores) -> dict[str, Any]:
     return {
         "sample_id": sample_id,
         "document": scores.document,
+        "document_label": scores.document_label,
         "sentences": listed(scores.sentences),
         "words": listed(scores.words),
         "sentence_labels": listed(scores.sentence_labels),
@@ -332,3 +340,23 @@ def prediction_row(sample_id: str, scores: Scores) -> dict[str, Any]:
         "note": scores.note,
         "seen": scores.seen,
     }
+
+
+def scores_of(row: dict[str, Any]) -> Scores:
+    """The answer that a row of predictions holds."""
+
+    def array(name: str, dtype: Any) -> np.ndarray | None:
+        return None if row[name] is None else np.array(row[name], dtype=dtype)
+
+    return Scores(
+        document=row["document"],
+        document_label=row["document_label"],
+        sentences=array("sentences", np.float32),
+        words=array("words", np.float32),
+        sentence_labels=array("sentence_labels", np.int8),
+        word_labels=array("word_labels", np.int8),
+        spans=None if row["spans"] is None else tuple(ScoredSpan(**s) for s in row["spans"]),
+        reason=row["reason"],
+        note=row["note"],
+        seen=row["seen"],
+    )

@@ -34,11 +34,7 @@ def request_key(editor: Editor, request: Request) -> tuple[str, str]:
 
 
 class Journal:
-    """An append-only SQLite file of replies, safe for several processes at once.
-
-    It is an editor's front: `serve` answers from the file what it can, asks the editor for the
-    rest, and commits each new reply before it hands it on.
-    """
+    """An append-only SQLite file of replies, safe for several processes at once."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,15 +79,26 @@ class Journal:
                 "space and run the same command again"
             ) from error
 
-    def serve(self, editor: Editor, pull: Pull) -> Iterator[tuple[Request, Reply]]:
-        """Answer until `pull` gives none while none is in flight."""
+
+class JournalledEditor:
+    """An editor that answers from a journal what it can and asks another editor for the rest."""
+
+    def __init__(self, editor: Editor, journal: Journal) -> None:
+        self.model = editor.model
+        self.revision = editor.revision
+        self.decoding = editor.decoding
+        self._editor = editor
+        self._journal = journal
+
+    def serve(self, pull: Pull) -> Iterator[tuple[Request, Reply]]:
+        """As `Editor.serve`; each new reply is committed before it is handed on."""
         known: deque[tuple[Request, Reply]] = deque()
 
         def unknown(n: int) -> list[Request]:
             missing: list[Request] = []
             while len(missing) < n and (batch := pull(n - len(missing))):
                 for request in batch:
-                    reply = self.find(request_key(editor, request)[0])
+                    reply = self._journal.find(request_key(self, request)[0])
                     if reply is None:
                         missing.append(request)
                     else:
@@ -99,8 +106,8 @@ class Journal:
             return missing
 
         while True:
-            for request, reply in editor.serve(unknown):
-                self.add(*request_key(editor, request), reply)
+            for request, reply in self._editor.serve(unknown):
+                self._journal.add(*request_key(self, request), reply)
                 yield request, reply
                 while known:
                     yield known.popleft()

@@ -45,8 +45,7 @@ def auroc_interval(
 def _pairwise_wins(
     scores: np.ndarray, document: np.ndarray, positive: np.ndarray, n: int
 ) -> np.ndarray:
-    """(D, D): over AI units of row document and human units of column document, how often the AI
-    unit scores higher, a tie counting half."""
+    """(D, D): how often AI units of the row's document beat human units of the column's one."""
     order = np.argsort(scores[~positive], kind="stable")
     human, owner = scores[~positive][order], document[~positive][order]
     # below[i, d]: how many of document d's units are among the i lowest human scores

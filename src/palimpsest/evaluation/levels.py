@@ -19,8 +19,10 @@ LEVELS: tuple[Level, ...] = ("document", "sentence", "word")
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """A text's units at one level: scores (nan: not scored) and, where the method decides itself,
-    labels (-1: undecided); all of shape (n,)."""
+    """A text's units at one level, all of shape (n,).
+
+    A score of nan means not scored. `decided` are the method's own labels, -1 for undecided.
+    """
 
     scores: np.ndarray
     decided: np.ndarray | None
@@ -47,7 +49,7 @@ def units(row: Mapping[str, Any], scores: Scores) -> Iterator[tuple[Level, Units
         sentences = _sentences_from(words, row)
     decided = None if scores.document_label is None else np.array([scores.document_label], np.int8)
     document = Units(np.array([scores.document], dtype=np.float64), decided)
-    # A method whose native level is finer leaves the document unscored, unless it failed as a whole.
+    # A method whose native level is finer leaves the document to be derived.
     if np.isnan(scores.document) and decided is None and sentences is not None:
         document = _document_from(sentences, words or sentences)
     yield "document", document

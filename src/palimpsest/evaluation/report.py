@@ -58,17 +58,16 @@ def evaluate(
     """Records (schema `records.RECORDS`) of a detector's answers to samples.
 
     Units are pooled over a (domain, version, generator); then means are taken over the
-    in-distribution generators, and of those over the domains. AUROC at a version pools it with v0
-    of the same documents. Undefined metrics have no row.
+    in-distribution generators, and of everything over the domains. AUROC at a version pools it with
+    v0 of the same documents; at document level it carries a bootstrap interval. Undefined metrics
+    have no row.
     """
     pools = _pool(answers, thresholds)
     rows = [row for level, cells in pools.items() for row in _level_rows(level, cells, context)]
     records = frame(rows, RECORDS)
-    known = records[~records["held_out"]]
-    by_domain = _mean_over("generator", known)
-    return pd.concat(
-        [records, by_domain, _mean_over("domain", by_domain)], ignore_index=True
-    ).astype(records.dtypes.to_dict())
+    by_domain = _mean_over("generator", records[~records["held_out"]])
+    records = pd.concat([records, by_domain], ignore_index=True)
+    return pd.concat([records, _mean_over("domain", records)], ignore_index=True)
 
 
 def _pool(
@@ -78,11 +77,11 @@ def _pool(
     parts: dict[Level, dict[Cell, list[Pool]]] = {level: defaultdict(list) for level in LEVELS}
     for row, scores in answers:
         cell = Cell(
-            row["domain"],
-            row["generator"],
-            row["version"],
-            row["operation"],
-            row["target_coverage"],
+            domain=row["domain"],
+            generator=row["generator"],
+            version=row["version"],
+            operation=row["operation"],
+            coverage=row["target_coverage"],
         )
         for level, unit in units(row, scores):
             decisions = {"decided": unit.decided}
@@ -155,13 +154,15 @@ def _auroc_rows(
     value = auroc(labels[known], scores[known])
     if value is None:
         return
-    interval = auroc_interval(
-        labels[known],
-        scores[known],
-        documents[known].astype(str),
-        resamples=context.resamples,
-        seed=context.seed,
-    )
+    interval = None
+    if base["level"] == "document":
+        interval = auroc_interval(
+            labels[known],
+            scores[known],
+            documents[known].astype(str),
+            resamples=context.resamples,
+            seed=context.seed,
+        )
     yield {
         **base,
         "threshold": "none",
@@ -176,13 +177,14 @@ def _auroc_rows(
 
 def _mean_over(column: str, records: pd.DataFrame) -> pd.DataFrame:
     """Unweighted means over a column's values; counts are summed, intervals dropped."""
-    keys = [
-        c for c in records.columns if c not in (column, "value", "n", "n_unscored", "low", "high")
-    ]
+    varying = {column, "value", "n", "n_unscored", "low", "high"}
+    keys = [name for name in records.columns if name not in varying]
     means = records.groupby(keys, sort=False, dropna=False, as_index=False).agg(
         value=("value", "mean"), n=("n", "sum"), n_unscored=("n_unscored", "sum")
     )
-    return means.assign(**{column: MEAN, "low": np.nan, "high": np.nan})[records.columns]
+    means[column] = MEAN
+    means[["low", "high"]] = np.nan
+    return means[records.columns]
 
 
 def preferred_threshold(records: pd.DataFrame) -> pd.DataFrame:
@@ -193,6 +195,6 @@ def preferred_threshold(records: pd.DataFrame) -> pd.DataFrame:
     """
     rank = {"none": 0, "decided": 0, "published": 1, "calibrated": 2}
     order = records["threshold"].map(rank)
-    keys = [records[c] for c in ("level", "metric", "version", "domain", "generator", "design",
-                                 "operation", "detector", "regime")]  # fmt: skip
+    number = ["level", "metric", "version", "operation", "domain", "generator", "design"]
+    keys = [records[name] for name in (*number, "detector", "regime")]
     return records[order == order.groupby(keys).transform("min")]

@@ -1,0 +1,1 @@
+"""Tables from the runs of the MLflow store."""

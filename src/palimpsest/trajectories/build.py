@@ -37,6 +37,21 @@ class Tally:
     tokens: int = 0
     dropped: int = 0
 
+    def describe(self) -> str:
+        """The counts as one line: `kept` and its kin say what became of the sentences."""
+        outcomes: Counter[str] = Counter()
+        for (_, outcome), n in self.outcomes.items():
+            outcomes[outcome] += n
+        objections: Counter[str] = Counter()
+        for (_, reason), n in self.objections.items():
+            objections[reason] += n
+        sentences = ", ".join(f"{reason} {n:,}" for reason, n in outcomes.most_common())
+        replies = ", ".join(f"{reason} {n:,}" for reason, n in objections.most_common())
+        return (
+            f"sentences: {sentences}; objections to replies: {replies or 'none'}; "
+            f"dropped trajectories: {self.dropped}"
+        )
+
     def rows(self, generator: str) -> list[dict[str, Any]]:
         """One row for each operation and reason, `kind` saying what is counted."""
         return [

@@ -1,0 +1,54 @@
+# `make` alone prints what there is.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export DO_NOT_TRACK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup data repro test tables ui experiment lint bench clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.installed data mlflow.db ## install into .venv, fill data/, create the MLflow store
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11")'
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+data: $(VENV)/.installed ## fill data/opai-bench with the demo's texts (never overwrites others)
+	@palimpsest data demo
+
+mlflow.db: $(VENV)/.installed
+	@palimpsest store
+
+repro: setup ## the demo, end to end: a zero-shot and a trained detector, then the tables
+	dvc repro
+	dvc exp run --temp --set-param detector=genai-sentence
+	palimpsest tables
+
+test: $(VENV)/.installed ## the tests
+	python -m pytest
+
+tables: $(VENV)/.installed ## write reports/ from the runs in the MLflow store
+	palimpsest tables
+
+ui: $(VENV)/.installed ## open the MLflow UI
+	palimpsest ui
+
+experiment: setup ## one run with other params: make experiment SET="detector=length train.seed=1"
+	dvc exp run --temp $(foreach value,$(SET),--set-param $(value))
+
+lint: $(VENV)/.installed ## format, lint and type checks
+	ruff format --check .
+	ruff check .
+	mypy
+
+bench: setup ## measure what docs/performance.md states
+	python -m tests.bench
+
+clean: ## remove results and the environment; data/, the journal of replies and the runs stay
+	rm -rf $(VENV) artifacts reports .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,144 @@
+"""The command `palimpsest`: the stages that DVC runs, and what a user does beside them."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from palimpsest.errors import InputError
+
+log = logging.getLogger("palimpsest")
+
+STAGE_NAMES = ("corpus", "generate", "split", "train", "evaluate")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0, 2 for a mistake in the input, 130 after Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.captureWarnings(True)
+    # Heavy libraries announce themselves; what a user must know, palimpsest says itself.
+    for noisy in ("httpx", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    try:
+        arguments.run(arguments)
+    except InputError as error:
+        log.error("palimpsest: %s", error)
+        return 2
+    except KeyboardInterrupt:
+        log.error("palimpsest: stopped; run the same command again to resume")
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="palimpsest", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    for name in STAGE_NAMES:
+        stage = commands.add_parser(name, help=f"the stage `{name}`, as `dvc repro` runs it")
+        stage.set_defaults(run=_stage, stage=name)
+
+    data = commands.add_parser("data", help="fill data/ with the demo or with texts of your own")
+    kinds = data.add_subparsers(required=True, metavar="kind")
+    demo = kinds.add_parser("demo", help="the demo's texts, as data.dvc records them")
+    demo.set_defaults(run=_data_demo)
+    own = kinds.add_parser("add", help="a CSV, TSV, JSONL or Parquet file of human texts")
+    own.add_argument("source", type=Path)
+    own.add_argument("--domain", required=True)
+    own.add_argument("--id-column", default="id")
+    own.add_argument("--text-column", default="text")
+    own.add_argument("--folder", type=Path, default=Path("data/opai-bench"))
+    own.set_defaults(run=_data_add)
+
+    store = commands.add_parser("store", help="create the MLflow store, so that no two jobs race")
+    store.set_defaults(run=_store)
+    ui = commands.add_parser("ui", help="open the MLflow UI on the project's store")
+    ui.add_argument("--port", type=int, default=5000)
+    ui.set_defaults(run=_ui)
+    tables = commands.add_parser("tables", help="write reports/ from the MLflow store")
+    tables.add_argument("--folder", type=Path, default=Path("reports"))
+    tables.set_defaults(run=_tables)
+    track = commands.add_parser("track", help="log the run behind the present outputs, if missing")
+    track.set_defaults(run=_track)
+    detectors = commands.add_parser("detectors", help="list the detectors")
+    detectors.set_defaults(run=_detectors)
+    return parser
+
+
+def _stage(arguments: argparse.Namespace) -> None:
+    from palimpsest.params import load_params
+
+    params = load_params()
+    if params.profile == "demo":
+        os.environ["HF_HUB_OFFLINE"] = "1"
+    from palimpsest import stages
+    from palimpsest.detectors.registry import check_settings
+
+    # A misspelt detector key must not wait for hours of generation.
+    check_settings(params.detector, params.detector_settings())
+    stages.STAGES[arguments.stage](params)
+
+
+def _data_demo(_: argparse.Namespace) -> None:
+    from palimpsest.corpora.data_folder import fill
+
+    fill(Path("data/opai-bench"), Path("data.dvc"))
+
+
+def _data_add(arguments: argparse.Namespace) -> None:
+    from palimpsest.corpora.own import add
+
+    count = add(
+        arguments.folder,
+        arguments.source,
+        arguments.domain,
+        arguments.id_column,
+        arguments.text_column,
+    )
+    log.info("%s: %d texts; next: dvc add --file data.dvc data/opai-bench", arguments.domain, count)
+
+
+def _store(_: argparse.Namespace) -> None:
+    from palimpsest.params import load_params
+    from palimpsest.tracking import create_store
+
+    create_store(load_params().benchmark)
+
+
+def _ui(arguments: argparse.Namespace) -> None:
+    from palimpsest.tracking import store_uri
+
+    command = [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1"]
+    command += ["--port", str(arguments.port), "--backend-store-uri", store_uri()]
+    log.info("MLflow at http://127.0.0.1:%d (Ctrl-C ends it)", arguments.port)
+    os.execv(command[0], command)
+
+
+def _tables(arguments: argparse.Namespace) -> None:
+    from palimpsest.params import load_params
+    from palimpsest.reports.tables import write_tables
+    from palimpsest.tracking import evaluations
+
+    for path in write_tables(evaluations(load_params().benchmark), arguments.folder):
+        print(path)
+
+
+def _track(_: argparse.Namespace) -> None:
+    from palimpsest.params import load_params
+    from palimpsest.stages import track
+
+    track(load_params())
+
+
+def _detectors(_: argparse.Namespace) -> None:
+    from palimpsest.detectors.registry import REGISTRY
+
+    width = max(map(len, REGISTRY))
+    for name, entry in sorted(REGISTRY.items()):
+        print(f"{name:{width}}  {entry.native:9} {entry.regime:16} {entry.paper}")

@@ -1,0 +1,90 @@
+"""One table, three formats: Markdown, LaTeX with booktabs, and CSV."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "−": r"$-$",
+    "–": "--",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Printed cells, and `data`: the same numbers unrounded, each with the run that it is from.
+
+    `groups` are (title, number of columns) above the header; the first column starts a block where
+    it is not empty.
+    """
+
+    name: str
+    caption: str
+    header: list[str]
+    rows: list[list[str]]
+    data: pd.DataFrame
+    groups: list[tuple[str, int]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def write(table: Table, folder: Path) -> list[Path]:
+    """Write a table in all formats and return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {
+        ".md": markdown(table),
+        ".tex": latex(table),
+        ".csv": table.data.to_csv(index=False),
+    }
+    paths = []
+    for suffix, content in files.items():
+        path = folder / (table.name + suffix)
+        path.write_text(content, encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def markdown(table: Table) -> str:
+    """Markdown has no spanning headers, so a group's title is put before its columns' names."""
+    titles = [title for title, width in table.groups for _ in range(width)]
+    header = [
+        f"{title} {name}".strip()
+        for title, name in zip(titles or [""] * len(table.header), table.header, strict=True)
+    ]
+    lines = [f"**{table.caption}**", ""]
+    lines.append("| " + " | ".join(header) + " |")
+    lines.append("|" + "|".join([" --- ", *[" ---: "] * (len(header) - 1)]) + "|")
+    for row in table.rows:
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |")
+    lines += ["", *[f"{note}  " for note in table.notes]]
+    return "\n".join(lines) + "\n"
+
+
+def latex(table: Table) -> str:
+    columns = "l" + "r" * (len(table.header) - 1)
+    lines = [r"\begin{table}", r"\centering", r"\small", rf"\caption{{{escape(table.caption)}}}"]
+    lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    if table.groups:
+        spans = [rf"\multicolumn{{{n}}}{{c}}{{{escape(title)}}}" for title, n in table.groups]
+        lines.append(" & ".join(spans) + r" \\")
+    lines.append(" & ".join(map(escape, table.header)) + r" \\")
+    lines.append(r"\midrule")
+    for i, row in enumerate(table.rows):
+        if i and row[0]:
+            lines.append(r"\addlinespace")
+        lines.append(" & ".join(map(escape, row)) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\footnotesize {escape(note)}" for note in table.notes]
+    lines.append(r"\end{table}")
+    return "\n".join(lines) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text as LaTeX prints it."""
+    return re.sub(r"[\\~^±−–&%$#_{}]", lambda match: _LATEX[match[0]], text)

@@ -1,0 +1,232 @@
+"""The MLflow store: one run for each training and evaluation, found again by its key.
+
+The only module that imports mlflow.
+"""
+
+import logging
+import os
+import platform
+import subprocess
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from palimpsest.errors import InputError
+from palimpsest.params import project_root
+from palimpsest.run_keys import digest
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+log = logging.getLogger(__name__)
+
+KEY = "palimpsest.key"
+STAGE = "palimpsest.stage"
+
+
+def store_uri() -> str:
+    """MLFLOW_TRACKING_URI, else the project's own SQLite file."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{project_root() / 'mlflow.db'}"
+
+
+def client() -> "MlflowClient":
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    from mlflow import MlflowClient
+
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    return MlflowClient(store_uri())
+
+
+def create_store(experiment: str) -> str:
+    """Create the store's schema and the experiment where they are missing; the experiment's id.
+
+    Done once in set-up, because two first writers of one SQLite file would race.
+    """
+    store = client()
+    found = store.get_experiment_by_name(experiment)
+    if found is not None:
+        return str(found.experiment_id)
+    location = None
+    if "MLFLOW_TRACKING_URI" not in os.environ:
+        location = (project_root() / "mlartifacts" / experiment).as_uri()
+    return str(store.create_experiment(experiment, artifact_location=location))
+
+
+@dataclass(slots=True)
+class Run:
+    """An open run; without an id it swallows what it is given, for the run exists already."""
+
+    store: "MlflowClient"
+    id: str | None
+    _metrics: list[Any] = field(default_factory=list)
+
+    def metric(self, metric: str, value: float, step: int = 0) -> None:
+        """Note one number; MLflow refuses or corrupts what is not finite, so that raises here."""
+        from mlflow.entities import Metric
+
+        if value != value or value in (float("inf"), float("-inf")):
+            raise ValueError(f"metric {metric} at step {step} is {value}")
+        self._metrics.append(Metric(metric, float(value), 0, step))
+        if len(self._metrics) == 1000:
+            self.flush()
+
+    def artifact(self, path: Path, folder: str | None = None) -> None:
+        if self.id is None:
+            return
+        send = self.store.log_artifacts if path.is_dir() else self.store.log_artifact
+        send(self.id, str(path), folder)
+
+    def flush(self) -> None:
+        if self.id is not None and self._metrics:
+            self.store.log_batch(self.id, metrics=self._metrics)
+        self._metrics = []
+
+
+@contextmanager
+def tracked(
+    experiment: str,
+    stage: str,
+    key: str,
+    *,
+    name: str,
+    params: Mapping[str, Any],
+    tags: Mapping[str, str],
+    parent_key: str | None = None,
+) -> Iterator[Run]:
+    """A run for the body, finished or failed with it.
+
+    Where a finished run has the key already, that one is tagged with the present DVC experiment
+    and no second one is made. A failed run keeps its traceback as an artifact.
+    """
+    from mlflow.entities import Param, RunTag
+
+    store = client()
+    experiment_id = create_store(experiment)
+    finished = find_finished(store, experiment_id, key)
+    if finished is not None:
+        log.info("run %s has these results already", finished)
+        if exp := os.environ.get("DVC_EXP_NAME"):
+            store.set_tag(finished, "dvc.exp", exp)
+        yield Run(store, None)
+        return
+
+    all_tags = {KEY: key, STAGE: stage, **environment_tags(), **tags}
+    if parent_key and (parent := find_finished(store, experiment_id, parent_key)):
+        all_tags["mlflow.parentRunId"] = parent
+    run_id = store.create_run(experiment_id, run_name=name, tags=all_tags).info.run_id
+    run = Run(store, run_id)
+    try:
+        store.log_batch(
+            run_id,
+            params=[Param(k, "null" if v is None else str(v)) for k, v in params.items()],
+            tags=[RunTag("mlflow.user", os.environ.get("USER", "unknown"))],
+        )
+        yield run
+        run.flush()
+    except BaseException as error:
+        status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
+        store.log_text(run_id, traceback.format_exc(), "traceback.txt")
+        store.set_terminated(run_id, status)
+        raise
+    store.set_terminated(run_id, "FINISHED")
+
+
+def find_finished(store: "MlflowClient", experiment_id: str, key: str) -> str | None:
+    runs = store.search_runs(
+        [experiment_id], f"tags.`{KEY}` = '{key}' and attributes.status = 'FINISHED'", max_results=1
+    )
+    return str(runs[0].info.run_id) if runs else None
+
+
+def environment_tags() -> dict[str, str]:
+    """Where a run came from: commit, uncommitted changes, DVC experiment, lock file, versions."""
+    tags = {
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "transformers": version("transformers"),
+        "platform": platform.platform(),
+    }
+    lock = Path("requirements.lock")
+    if lock.is_file():
+        tags["requirements.lock"] = digest(lock)[:12]
+    if exp := os.environ.get("DVC_EXP_NAME"):
+        tags["dvc.exp"] = exp
+        tags["dvc.baseline"] = os.environ.get("DVC_EXP_BASELINE_REV", "")
+    commit = _git("rev-parse", "HEAD")
+    if commit:
+        changed = _git("status", "--porcelain", "--", ".", ":!dvc.lock", ":!params.yaml")
+        tags["git.commit"] = commit
+        tags["git.dirty"] = str(bool(changed)).lower()
+    return tags
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A finished evaluation as the store holds it."""
+
+    run_id: str
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    records: pd.DataFrame
+    statistics: pd.DataFrame
+
+
+def evaluations(experiment: str) -> list[Evaluation]:
+    """The newest finished evaluation of each configuration, oldest first.
+
+    Runs whose params are equal are one configuration; of those the newest counts.
+
+    Raises:
+        InputError: a store without the experiment or without finished evaluations.
+    """
+    from mlflow.artifacts import download_artifacts
+
+    store = client()
+    found = store.get_experiment_by_name(experiment)
+    newest: dict[tuple[tuple[str, str], ...], Any] = {}
+    token = None
+    while found is not None:
+        page = store.search_runs(
+            [found.experiment_id],
+            f"tags.`{STAGE}` = 'evaluate' and attributes.status = 'FINISHED'",
+            order_by=["attributes.start_time ASC"],
+            page_token=token,
+        )
+        for run in page:
+            newest[tuple(sorted(run.data.params.items()))] = run
+        token = page.token
+        if not token:
+            break
+    if not newest:
+        raise InputError(
+            f"{store_uri()} holds no finished evaluation of {experiment}: run `dvc repro` first"
+        )
+
+    result = []
+    for run in sorted(newest.values(), key=lambda r: r.info.start_time):
+        folder = Path(
+            download_artifacts(
+                run_id=run.info.run_id, artifact_path="tables", tracking_uri=store_uri()
+            )
+        )
+        result.append(
+            Evaluation(
+                run_id=run.info.run_id,
+                params=run.data.params,
+                tags=run.data.tags,
+                records=pd.read_parquet(folder / "records.parquet"),
+                statistics=pd.read_csv(folder / "statistics.csv", keep_default_na=False),
+            )
+        )
+    return result

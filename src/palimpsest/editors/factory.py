@@ -13,7 +13,7 @@ def make_editor(generator: Generator, device: str, dtype: str) -> Editor:
     """
     match generator.editor:
         case "transformers":
-            from palimpsest.editors.local import TransformersEditor
+            from palimpsest.editors.transformers_editor import TransformersEditor
 
             return TransformersEditor(
                 generator.model,

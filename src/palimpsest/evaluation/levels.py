@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from palimpsest.records import Level, Scores
-from palimpsest.trajectories.provenance import overlapping
 
 LEVELS: tuple[Level, ...] = ("document", "sentence", "word")
 
@@ -70,8 +69,9 @@ def _given(scores: np.ndarray | None, decided: np.ndarray | None) -> Units | Non
 
 def _sentences_from(words: Units, row: Mapping[str, Any]) -> Units:
     scores, decided = [], []
-    for sentence in row["sentence_spans"]:
-        inside = np.array(overlapping(row["word_spans"], [sentence]), dtype=bool)
+    spans = np.array(row["word_spans"])
+    for start, end in row["sentence_spans"]:
+        inside = (spans[:, 0] < end) & (spans[:, 1] > start)
         scores.append(_mean(words.scores[inside]))
         if words.decided is not None:
             labels = words.decided[inside]

@@ -94,8 +94,8 @@ def by_version_tables(runs: Sequence[Evaluation]) -> Iterable[Table]:
             rows += _block(names[run.run_id], block, domains)
         yield Table(
             name=f"versions-{level}",
-            caption=f"Accuracy and F1-AI (%) at {level} level by version and domain, with the change "
-            "from the previous version",
+            caption=f"Accuracy and F1-AI (%) at {level} level by version and domain, with the "
+            "change from the previous version",
             header=["Detector", "Version", *[PRINTED[m] for _ in domains for m in PRINTED]],
             groups=[("", 2), *[(domain, len(PRINTED)) for domain in domains]],
             rows=rows,

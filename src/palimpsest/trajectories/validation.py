@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 
-from palimpsest.corpora.segment import split_sentences
+from palimpsest.corpora.segment import sentences
 from palimpsest.records import Language
 from palimpsest.trajectories.requests import Reply
 
@@ -113,7 +113,7 @@ def _hard(text: str, reply: Reply, target: Target) -> str | None:
         return "added quotes"
     if _script(text) != _script(source) or (target.language == "en" and _foreign(text, source)):
         return "other language"
-    if len(split_sentences(text, target.language)) > len(split_sentences(source, target.language)):
+    if len(sentences(text, target.language)) > len(sentences(source, target.language)):
         return "more than one sentence"
     if _copies(text, target):
         return "neighbouring text"

@@ -1,0 +1,113 @@
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from palimpsest.editors.journal import Journal, JournalledEditor, journal_path, request_key
+from palimpsest.errors import InputError
+from palimpsest.trajectories.requests import Message, Pull, Reply, Request
+from tests.scripted import ScriptedEditor
+
+
+def request(content: str = "hello", temperature: float = 0.4, draw: int = 0) -> Request:
+    return Request((Message("user", content),), temperature, 20, draw)
+
+
+def pulling(requests: list[Request]) -> Pull:
+    waiting = list(requests)
+
+    def pull(n: int) -> list[Request]:
+        taken, waiting[:] = waiting[:n], waiting[n:]
+        return taken
+
+    return pull
+
+
+def echo(request: Request) -> str:
+    return "re: " + request.messages[-1].content
+
+
+def test_a_second_editor_is_asked_nothing_that_the_first_has_answered(tmp_path: Path) -> None:
+    requests = [request(f"r{i}") for i in range(9)]
+    journal = Journal(tmp_path / "j.sqlite")
+    first, second = ScriptedEditor(echo), ScriptedEditor(echo)
+    answered = dict(JournalledEditor(first, journal).serve(pulling(requests[:5])))
+    again = dict(JournalledEditor(second, journal).serve(pulling(requests)))
+    assert set(second.asked) == set(requests[5:])
+    assert {r: again[r] for r in answered} == answered
+    assert len(again) == len(journal) == 9
+
+
+def test_a_reply_is_on_disk_before_it_is_handed_on(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    editor = JournalledEditor(ScriptedEditor(echo), Journal(path))
+    for count, _ in enumerate(editor.serve(pulling([request("a"), request("b")])), start=1):
+        with sqlite3.connect(path) as other:
+            assert other.execute("SELECT count(*) FROM replies").fetchone() == (count,)
+
+
+def test_requests_that_an_answer_makes_ready_are_served_from_the_journal(
+    tmp_path: Path,
+) -> None:
+    journal = Journal(tmp_path / "j.sqlite")
+    chain = [request(f"step {i}") for i in range(4)]
+    for _ in JournalledEditor(ScriptedEditor(echo), journal).serve(pulling(chain)):
+        pass
+    ready = chain[:1]
+
+    def pull(n: int) -> list[Request]:
+        taken, ready[:] = ready[:n], ready[n:]
+        return taken
+
+    idle = ScriptedEditor(echo)
+    seen = []
+    for answered, _ in JournalledEditor(idle, journal).serve(pull):
+        seen.append(answered)
+        ready += chain[len(seen) : len(seen) + 1]
+    assert seen == chain
+    assert idle.asked == []
+
+
+@pytest.mark.parametrize(
+    "other", [request("hello!"), request(temperature=0.7), request(draw=1)], ids=str
+)
+def test_what_is_asked_decides_the_key(other: Request) -> None:
+    editor = ScriptedEditor(echo)
+    assert request_key(editor, request()) == request_key(editor, request())
+    assert request_key(editor, request()) != request_key(editor, other)
+
+
+def test_another_model_revision_or_decoding_has_another_key() -> None:
+    editor, other = ScriptedEditor(echo), ScriptedEditor(echo)
+    for name, value in (("model", "m"), ("revision", "2"), ("decoding", {"top_k": 5})):
+        setattr(other, name, value)
+        assert request_key(editor, request()) != request_key(other, request())
+
+
+def test_the_first_reply_to_a_request_stays(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.sqlite")
+    journal.add("k", "{}", Reply("first", "stop", 1))
+    journal.add("k", "{}", Reply("second", "stop", 1))
+    found = journal.find("k")
+    assert found is not None
+    assert found.text == "first"
+
+
+def test_a_file_that_is_no_journal_is_a_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    path.write_text("not a database at all, but long enough to be looked at as one " * 20)
+    with pytest.raises(InputError, match=r"j\.sqlite is no journal"):
+        Journal(path)
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_the_journal_intact(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.sqlite")
+    journal.add("before", "{}", Reply("kept", "stop", 1))
+    journal._database.execute("PRAGMA max_page_count = 3")
+    with pytest.raises(InputError, match="is intact: free some space"):
+        journal.add("after", "x" * 100_000, Reply("lost", "stop", 1))
+    assert journal.find("before") == Reply("kept", "stop", 1)
+
+
+def test_the_journal_lies_outside_every_stages_outputs(tmp_path: Path) -> None:
+    assert "artifacts" not in journal_path(tmp_path).parts

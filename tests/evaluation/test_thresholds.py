@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palimpsest.evaluation.thresholds import build_thresholds, calibrate, decide
+from palimpsest.records import Scores
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200),
+    st.sampled_from([0.01, 0.05, 0.1, 0.5]),
+)
+def test_the_rate_of_false_positives_is_never_above_the_one_asked_for(
+    scores: list[float], fpr: float
+) -> None:
+    found = calibrate(np.array(scores), fpr)
+    assert found is not None
+    assert found.rate <= fpr
+    assert found.rate == pytest.approx((np.array(scores) > found.value).mean())
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_rate_is_reached_exactly_whatever_the_scale(scale: float) -> None:
+    scores = np.random.default_rng(0).normal(size=200) * scale
+    found = calibrate(scores, 0.05)
+    assert found is not None
+    assert found.rate == 0.05
+    assert not found.too_few
+
+
+def test_too_few_human_units_give_their_largest_score_and_say_so() -> None:
+    found = calibrate(np.array([0.3, 0.1, np.nan, 0.2]), 0.05)
+    assert found is not None
+    assert (found.value, found.rate, found.n, found.too_few) == (0.3, 0.0, 3, True)
+    assert calibrate(np.array([np.nan]), 0.05) is None
+
+
+def test_a_published_threshold_is_reached_and_a_calibrated_one_exceeded() -> None:
+    scores = np.array([0.4, 0.5, 0.6, np.nan])
+    given_ = {"published": 0.5, "calibrated": {"value": 0.5}}
+    assert decide(scores, given_, "published").tolist() == [0, 1, 1, -1]  # type: ignore[union-attr]
+    assert decide(scores, given_, "calibrated").tolist() == [0, 0, 1, -1]  # type: ignore[union-attr]
+    assert decide(scores, {"published": None}, "published") is None
+
+
+def test_levels_without_an_answer_have_no_threshold() -> None:
+    row = {"label": 0, "sentence_labels": [0], "word_labels": [0], "sentence_spans": [[0, 2]],
+           "word_spans": [[0, 2]]}  # fmt: skip
+    found = build_thresholds([(row, Scores(document=1.5))], {"document": 2.0}, 0.05)
+    assert set(found) == {"document"}
+    assert found["document"]["published"] == 2.0
+    assert found["document"]["calibrated"]["n"] == 1

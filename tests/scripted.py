@@ -1,0 +1,30 @@
+"""An editor for tests: it answers by a function, out of order, and notes what it was asked."""
+
+from collections.abc import Callable, Iterator
+
+from palimpsest.trajectories.requests import Pull, Reply, Request
+
+
+class ScriptedEditor:
+    """Answers `batch` requests at a time, the last one first."""
+
+    def __init__(self, answer: Callable[[Request], str], batch: int = 4) -> None:
+        self.model = "scripted"
+        self.revision = "1"
+        self.decoding: dict[str, int | float | str] = {}
+        self.asked: list[Request] = []
+        self._answer = answer
+        self._batch = batch
+
+    def serve(self, pull: Pull) -> Iterator[tuple[Request, Reply]]:
+        flight: list[Request] = []
+        while flight := flight + pull(self._batch - len(flight)):
+            request = flight.pop()
+            self.asked.append(request)
+            text = self._answer(request)
+            yield request, Reply(text, "stop", len(text.split()))
+
+
+def target_of(request: Request) -> str:
+    """The sentence that a request of the few-shot prompt set asks about."""
+    return request.messages[-1].content.rpartition("Sentence: ")[2]

@@ -1,0 +1,183 @@
+from pathlib import Path
+
+import pytest
+
+from palimpsest.editors.journal import Journal, JournalledEditor
+from palimpsest.params import Step, Trajectory
+from palimpsest.records import Document
+from palimpsest.trajectories.build import Tally, build_trajectories
+from palimpsest.trajectories.prompts import load_prompts
+from palimpsest.trajectories.requests import Editor, Request
+from palimpsest.trajectories.selection import chosen
+from tests.documents import make_document
+from tests.scripted import ScriptedEditor, target_of
+
+PROMPTS = load_prompts(Path("src/palimpsest/trajectories/prompt_sets/few-shot.yaml"))
+SCHEDULE = {
+    "v1": Step("polish", 15),
+    "v2": Step("paraphrase", 50),
+    "v3": Step("expand", 50),
+    "v4": Step("polish", 100),
+}
+DOCUMENTS = [make_document("a/1", 10), make_document("007", 7, "news"), make_document("c", 12)]
+
+
+def swap(request: Request) -> str:
+    """A usable rewrite: two words trade places, and so again in the next version."""
+    words = target_of(request).split()
+    words[-5], words[-6] = words[-6], words[-5]
+    return " ".join(words)
+
+
+def params(on_rejection: str = "later", seed: int = 0) -> Trajectory:
+    return Trajectory(
+        seed=seed,
+        generators=["g"],
+        prompts="",
+        schedule=SCHEDULE,
+        temperatures=[0.4, 1.0],
+        on_rejection=on_rejection,
+    )
+
+
+def build(editor: Editor, documents: list[Document] = DOCUMENTS, given: Trajectory | None = None,
+          tally: Tally | None = None) -> list[dict]:  # type: ignore[type-arg]  # fmt: skip
+    tally = tally or Tally()
+    return list(build_trajectories(documents, editor, "g", PROMPTS, given or params(), tally))
+
+
+def test_every_document_has_all_versions_in_order() -> None:
+    rows = build(ScriptedEditor(swap))
+    expected = [(d.doc_id, v) for d in DOCUMENTS for v in ("v0", "v1", "v2", "v3", "v4")]
+    assert [(row["doc_id"], row["version"]) for row in rows] == expected
+
+
+def test_ai_sentences_are_the_chosen_ones_and_human_ones_keep_every_byte() -> None:
+    for row in build(ScriptedEditor(swap)):
+        document = next(d for d in DOCUMENTS if d.doc_id == row["doc_id"])
+        coverage = SCHEDULE[row["version"]].coverage if row["version"] != "v0" else 0
+        ai = set(chosen(document.doc_id, len(document.sentences), coverage))
+        assert {i for i, label in enumerate(row["sentence_labels"]) if label} == ai
+        for i, (start, end) in enumerate(row["sentence_spans"]):
+            changed = row["text"][start:end] != document.sentences[i].text
+            assert not changed or i in ai
+
+
+def test_a_sentence_chosen_early_is_revised_again_in_every_version() -> None:
+    rows = build(ScriptedEditor(swap), DOCUMENTS[:1])
+    first = chosen("a/1", 10, 15)[0]
+    history = rows[-1]["sentence_history"][first]
+    assert [entry["version"] for entry in history] == ["v1", "v2", "v3", "v4"]
+
+
+def test_the_context_is_the_paragraph_as_the_previous_version_left_it() -> None:
+    editor = ScriptedEditor(swap)
+    rows = build(editor, DOCUMENTS[:1])
+    before = rows[1]["text"].split("\n\n")
+    asked = [r.messages[-1].content for r in editor.asked if "Paraphrase" in r.messages[-1].content]
+    contexts = {content.split("\n\nParaphrase")[0].removeprefix("Paragraph: ") for content in asked}
+    assert contexts <= set(before)
+
+
+def test_a_rejected_reply_is_asked_for_again_warmer_and_as_another_draw() -> None:
+    editor = ScriptedEditor(lambda r: "" if r.temperature == 0.4 else swap(r))
+    rows = build(editor, DOCUMENTS[:1])
+    assert {(r.temperature, r.draw) for r in editor.asked} == {(0.4, 0), (1.0, 1)}
+    outcomes = {(e["attempts"], e["outcome"]) for h in rows[2]["sentence_history"] for e in h}
+    assert outcomes == {(2, "accepted")}
+
+
+def test_another_seed_draws_other_replies() -> None:
+    editor = ScriptedEditor(swap)
+    build(editor, DOCUMENTS[:1], params(seed=3))
+    assert {r.draw for r in editor.asked} <= {6, 7}
+
+
+def test_the_best_of_soft_misses_is_kept_with_its_misses() -> None:
+    def answer(request: Request) -> str:
+        text = swap(request)
+        return text.replace("day", "day 99 and") if request.temperature == 0.4 else text + " Really"
+
+    rows = build(ScriptedEditor(answer), DOCUMENTS[:1])
+    outcomes = {e["outcome"] for h in rows[1]["sentence_history"] for e in h}
+    assert all(outcome.startswith("kept: ") for outcome in outcomes)
+
+
+def test_with_later_a_sentence_without_a_reply_stays_human_and_is_tried_again() -> None:
+    document = DOCUMENTS[0]
+    stubborn = document.sentences[chosen("a/1", 10, 15)[0]].text
+
+    def answer(request: Request) -> str:
+        refuses = target_of(request) == stubborn and "Polish" in request.messages[-1].content
+        return "" if refuses else swap(request)
+
+    rows = build(ScriptedEditor(answer), [document])
+    index = chosen("a/1", 10, 15)[0]
+    assert [row["sentence_labels"][index] for row in rows] == [0, 0, 1, 1, 1]
+    assert rows[1]["sentence_history"][index][0]["outcome"] == "rejected: empty"
+    assert rows[1]["ai_sentence_ratio"] < 0.2
+
+
+def test_with_drop_the_whole_trajectory_goes_and_is_counted() -> None:
+    def answer(request: Request) -> str:
+        return "" if "on day 12." in target_of(request) else swap(request)
+
+    tally = Tally()
+    rows = build(ScriptedEditor(answer), given=params("drop"), tally=tally)
+    assert {row["doc_id"] for row in rows} == {"a/1", "007"}
+    assert tally.dropped == 1
+    assert "dropped trajectories: 1" in tally.describe()
+
+
+def test_equal_requests_of_two_documents_are_sent_once() -> None:
+    one, two = make_document("same"), make_document("same")
+    editor = ScriptedEditor(swap)
+    rows = build(editor, [one, two])
+    assert len(editor.asked) == len(set(editor.asked))
+    assert [row["text"] for row in rows[:5]] == [row["text"] for row in rows[5:]]
+
+
+@pytest.mark.parametrize("batch", [1, 3, 50])
+def test_the_batch_size_changes_nothing(batch: int) -> None:
+    assert build(ScriptedEditor(swap, batch)) == build(ScriptedEditor(swap))
+
+
+def test_a_build_that_stops_anywhere_resumes_without_repeating_a_request(tmp_path: Path) -> None:
+    whole = build(ScriptedEditor(swap))
+    total = len(set(_asked(ScriptedEditor(swap))))
+    for stop in range(0, total, 11):
+        journal = Journal(tmp_path / f"{stop}.sqlite")
+        first = ScriptedEditor(_failing_after(stop))
+        with pytest.raises(ConnectionError):
+            build(JournalledEditor(first, journal))
+        second = ScriptedEditor(swap)
+        assert build(JournalledEditor(second, journal)) == whole
+        answered = set(first.asked[:stop])
+        assert not answered & set(second.asked)
+        assert len(answered) + len(second.asked) == total
+
+
+def test_a_schedule_that_revises_nothing_gives_human_versions() -> None:
+    given = params()
+    given.schedule = {"v1": Step("polish", 0)}
+    rows = build(ScriptedEditor(swap), given=given)
+    assert [row["version"] for row in rows] == ["v0", "v1"] * 3
+    assert not any(sum(row["sentence_labels"]) for row in rows)
+
+
+def _asked(editor: ScriptedEditor) -> list[Request]:
+    build(editor)
+    return editor.asked
+
+
+def _failing_after(n: int):  # type: ignore[no-untyped-def]
+    count = 0
+
+    def answer(request: Request) -> str:
+        nonlocal count
+        count += 1
+        if count > n:
+            raise ConnectionError
+        return swap(request)
+
+    return answer

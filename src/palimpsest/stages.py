@@ -8,6 +8,7 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,13 @@ def corpus(params: Params) -> None:
 
     built = build_documents(params.corpus)
     write_rows(DOCUMENTS_FILE, DOCUMENTS, map(document_row, built.documents))
-    built.rejected.to_csv(ARTIFACTS / "rejected.csv", index=False)
+    columns = ["doc_id", "domain", "reason", "place"]
+    rejected = pd.DataFrame(list(map(asdict, built.rejections)), columns=columns)
+    rejected.to_csv(ARTIFACTS / "rejected.csv", index=False)
+    for domain, count in built.counts.items():
+        log.info("%s: %s", domain, count)
+    for reason, n in rejected["reason"].value_counts().items():
+        log.info("rejected, %s: %d", reason, n)
 
 
 def generate(params: Params) -> None:

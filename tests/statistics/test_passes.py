@@ -1,0 +1,210 @@
+"""One pass over texts: batches, windows and offsets leave the statistics what they are."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import CohereConfig, Gemma2Config, GPT2Config, GraniteConfig
+
+from palimpsest.errors import InputError
+from palimpsest.statistics.passes import token_statistics
+from palimpsest.statistics.reference import Reference
+from palimpsest.statistics.tokens import COLUMNS, TokenStatistics
+from tests.tiny_causal_lm import tiny_causal_lm
+
+SHORT = "Nobody waved."
+LONG = " ".join(
+    f"The ferry counted {i} lamps before the rain reached street {i}." for i in range(9)
+)
+TEXTS = [LONG, SHORT, "Warm bread, and the whole street smelled of it: 面包!", "Rain.", "", "x"]
+
+
+def load(folder: Path, config: Any = None, **options: Any) -> Reference:
+    return Reference.load(str(tiny_causal_lm(folder, config, **options)), None, "cpu", "float32")
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    return load(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def with_bos(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    return load(tmp_path_factory.mktemp("bos"), bos=True)
+
+
+def assert_same(found: TokenStatistics, expected: TokenStatistics) -> None:
+    for name in (*COLUMNS, "char_start", "char_end"):
+        mine, theirs = getattr(found, name), getattr(expected, name)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def by_definition(reference: Reference, text: str) -> dict[str, np.ndarray]:
+    """What the whole model, called once on one text, says about it."""
+    encoded = reference.encode(text)
+    ids = torch.tensor([*reference.prefix, *encoded.ids.tolist()])
+    with torch.inference_mode():
+        logits = reference._model(input_ids=ids[None]).logits[0].double()
+    logp = logits.log_softmax(1)
+    own = logp[:-1].gather(1, ids[1:, None])
+    return {
+        "logp": own[:, 0].numpy(),
+        "n_greater": (logp[:-1] > own).sum(1).numpy(),
+        "entropy": -(logp.exp() * logp).sum(1).numpy(),
+        "m2": (logp.exp() * logp**2).sum(1)[:-1].numpy(),
+        "lmax": logp[:-1].max(1).values.numpy(),
+    }
+
+
+@pytest.mark.parametrize("bos", [False, True])
+def test_statistics_are_those_of_the_whole_model(
+    reference: Reference, with_bos: Reference, bos: bool
+) -> None:
+    model = with_bos if bos else reference
+    tokens = len(model.encode(LONG).ids)
+    (found,) = token_statistics(model, [LONG], max_tokens=2048)
+    assert len(found) == tokens - (not bos)
+    assert len(found.entropy) == len(found) + 1
+    for name, expected in by_definition(model, LONG).items():
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-4, err_msg=name)
+
+
+SMALL = {"num_hidden_layers": 2, "num_attention_heads": 4, "initializer_range": 0.3}
+WIDTH = {"hidden_size": 32, "intermediate_size": 48, "num_key_value_heads": 4}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(
+            Gemma2Config(**SMALL, **WIDTH, head_dim=8, final_logit_softcapping=2.0), id="Gemma 2"
+        ),
+        pytest.param(CohereConfig(**SMALL, **WIDTH, logit_scale=0.5), id="Cohere"),
+        pytest.param(GraniteConfig(**SMALL, **WIDTH, logits_scaling=4.0), id="Granite"),
+        pytest.param(GPT2Config(n_embd=32, n_layer=2, n_head=4, initializer_range=0.3), id="GPT-2"),
+    ],
+)
+def test_families_that_change_their_logits_are_read_as_they_are(
+    tmp_path: Path, config: Any
+) -> None:
+    model = load(tmp_path, config)
+    (found,) = token_statistics(model, [LONG], max_tokens=1024)
+    for name, expected in by_definition(model, LONG).items():
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-4, err_msg=name)
+
+
+def test_a_model_that_changes_its_logits_otherwise_is_refused(reference: Reference) -> None:
+    class Doubled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.config, self.base_model = reference._model.config, reference._model.base_model
+            self.device = reference.device
+            self.get_output_embeddings = reference._model.get_output_embeddings
+
+        def forward(self, **inputs: torch.Tensor) -> Any:
+            output = reference._model(**inputs)
+            output.logits = 2 * output.logits
+            return output
+
+    with pytest.raises(InputError, match="doubled changes its logits"):
+        Reference(Doubled(), reference._tokenizer, "doubled")
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
+@pytest.mark.parametrize("order", [1, -1])
+def test_batches_and_order_change_nothing(
+    reference: Reference, batch_tokens: int, order: int
+) -> None:
+    alone = [token_statistics(reference, [text], max_tokens=2048)[0] for text in TEXTS]
+    together = token_statistics(
+        reference, TEXTS[::order], max_tokens=2048, batch_tokens=batch_tokens
+    )
+    for found, expected in zip(together[::order], alone, strict=True):
+        assert_same(found, expected)
+
+
+def test_small_chunks_change_nothing(reference: Reference, monkeypatch: pytest.MonkeyPatch) -> None:
+    (whole,) = token_statistics(reference, [LONG], max_tokens=2048)
+    monkeypatch.setattr("palimpsest.statistics.reference.CHUNK", 1000)
+    (chunked,) = token_statistics(reference, [LONG], max_tokens=2048)
+    assert_same(chunked, whole)
+
+
+@pytest.mark.parametrize("bos", [False, True])
+def test_windows_score_a_token_as_a_text_that_begins_with_the_window_would(
+    reference: Reference, with_bos: Reference, bos: bool
+) -> None:
+    model = with_bos if bos else reference
+    (found,) = token_statistics(model, [LONG], max_tokens=40)
+    encoded = model.encode(LONG)
+    n, room = len(encoded.ids), 40 - bos
+    assert n > 3 * room
+    assert len(found) == n - (not bos)
+    assert found.char_end.tolist() == encoded.char_end[not bos :].tolist()
+
+    def alone(start: int, end: int) -> TokenStatistics:
+        span = int(encoded.char_start[start]), int(encoded.char_end[end - 1])
+        assert model.encode(LONG[slice(*span)]).ids.tolist() == encoded.ids[start:end].tolist()
+        return token_statistics(model, [LONG[slice(*span)]], max_tokens=2048)[0]
+
+    first, last = alone(0, room), alone(n - room, n)
+    np.testing.assert_allclose(found.logp[: len(first)], first.logp, rtol=1e-4)
+    np.testing.assert_allclose(found.m2[-5:], last.m2[-5:], rtol=1e-4)
+    np.testing.assert_allclose(found.entropy[-6:], last.entropy[-6:], rtol=1e-4)
+
+
+def test_truncation_reports_the_share_that_was_read(reference: Reference) -> None:
+    encoded = reference.encode(LONG)
+    cut, whole = token_statistics(reference, [LONG, SHORT], max_tokens=40, long_text="truncate")
+    assert len(cut) == 39
+    assert cut.char_end[-1] == encoded.char_end[39]
+    assert cut.seen == pytest.approx(encoded.char_end[39] / len(LONG))
+    assert whole.seen == 1.0
+
+
+def test_texts_without_a_token_to_predict_from_have_no_scored_token(
+    reference: Reference, with_bos: Reference
+) -> None:
+    assert [len(s) for s in token_statistics(reference, ["", "x"], max_tokens=8)] == [0, 0]
+    assert [len(s) for s in token_statistics(with_bos, ["", "x"], max_tokens=8)] == [0, 1]
+    assert token_statistics(reference, [], max_tokens=8) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["Tea 🫖 for two 👩‍🚀.", "天气很好,我们去散步。", "naïve\r\n\tcafé"]
+)
+def test_offsets_cut_the_text_into_its_characters(with_bos: Reference, text: str) -> None:
+    (found,) = token_statistics(with_bos, [text], max_tokens=2048)
+    covered = {
+        i for span in zip(found.char_start, found.char_end, strict=True) for i in range(*span)
+    }
+    assert covered == set(range(len(text)))
+    assert (np.diff(found.char_start) >= 0).all()
+    assert (found.char_end > found.char_start).all()
+
+
+def test_a_special_tokens_name_in_a_text_is_text(with_bos: Reference) -> None:
+    encoded = with_bos.encode("a <s> b")
+    assert with_bos.prefix[0] not in encoded.ids
+    assert encoded.char_end[-1] == len("a <s> b")
+
+
+def test_more_tokens_than_the_model_reads_are_refused(tmp_path: Path) -> None:
+    model = load(tmp_path, positions=64)
+    with pytest.raises(InputError, match=r"max_tokens is 65, but .* reads 64 at most"):
+        token_statistics(model, ["x"], max_tokens=65)
+
+
+def test_a_window_without_room_to_predict_is_refused(with_bos: Reference) -> None:
+    with pytest.raises(InputError, match="max_tokens is 2; give at least 3"):
+        token_statistics(with_bos, ["x"], max_tokens=2)
+
+
+def test_a_missing_model_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises(InputError, match="cannot load"):
+        Reference.load(str(tmp_path), None, "cpu", "float32")

@@ -64,6 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     tables = commands.add_parser("tables", help="write reports/ from the MLflow store")
     tables.add_argument("--folder", type=Path, default=Path("reports"))
     tables.set_defaults(run=_tables)
+    view = commands.add_parser("view", help="one trajectory as an HTML page")
+    view.add_argument("trajectory_id")
+    view.add_argument("--design", default="cumulative")
+    view.add_argument("--output", type=Path, default=Path("reports/trajectory.html"))
+    view.set_defaults(run=_view)
     track = commands.add_parser("track", help="log the run behind the present outputs, if missing")
     track.set_defaults(run=_track)
     detectors = commands.add_parser("detectors", help="list the detectors")
@@ -127,6 +132,19 @@ def _tables(arguments: argparse.Namespace) -> None:
 
     for path in write_tables(evaluations(load_params().benchmark), arguments.folder):
         print(path)
+
+
+def _view(arguments: argparse.Namespace) -> None:
+    from palimpsest.records import read_rows
+    from palimpsest.reports.viewer import read_trajectory, render
+    from palimpsest.stages import PREDICTIONS_FILE, texts_folder
+
+    rows = read_trajectory(texts_folder(arguments.design), arguments.trajectory_id)
+    predictions = read_rows(PREDICTIONS_FILE) if PREDICTIONS_FILE.is_file() else iter(())
+    scores = {row["sample_id"]: row for row in predictions}
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(render(rows, scores), encoding="utf-8")
+    print(arguments.output)
 
 
 def _track(_: argparse.Namespace) -> None:

@@ -87,7 +87,7 @@ def generate(params: Params) -> None:
                 documents, journalled, name, prompts, params.trajectory, tally
             )
 
-    texts = _texts(params.train.select.design) / "texts.parquet"
+    texts = texts_folder(params.train.select.design) / "texts.parquet"
     with Journal(journal_path(project_root())) as journal:
         count = write_rows(texts, TEXTS, rows(journal))
     revisions = pd.DataFrame([row for name, tally in tallies.items() for row in tally.rows(name)])
@@ -256,7 +256,7 @@ def _log_evaluation(run: tracking.Run) -> None:
     run.artifact(PLOTS_FOLDER, "plots")
 
 
-def _texts(design: str) -> Path:
+def texts_folder(design: str) -> Path:
     return ARTIFACTS / "texts" / design
 
 
@@ -266,7 +266,7 @@ def _selected(
     """The samples that a selection names in these splits, each with its split."""
     split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
     generators = _generators(params, select)
-    texts = _texts(select.design)
+    texts = texts_folder(select.design)
     domains = None if select.domains == "all" else set(select.domains)
     found = False
     for row in read_rows(texts):
@@ -350,7 +350,7 @@ def _made_for(params: Params) -> dict[str, Any]:
 
 def _train_key(params: Params) -> str:
     inputs = {
-        "texts": digest(_texts(params.train.select.design)),
+        "texts": digest(texts_folder(params.train.select.design)),
         "splits": digest(SPLITS_FILE),
     }
     return run_key("train", _train_params(params), inputs, _modules(params))
@@ -358,7 +358,7 @@ def _train_key(params: Params) -> str:
 
 def _evaluate_key(params: Params) -> str:
     inputs = {
-        "texts": digest(_texts(params.evaluate.select.design)),
+        "texts": digest(texts_folder(params.evaluate.select.design)),
         "splits": digest(SPLITS_FILE),
         "model": digest(MODEL_FOLDER),
     }
@@ -386,7 +386,7 @@ def _evaluate_params(params: Params) -> dict[str, Any]:
         **flat(params.evaluate),
         "design": select.design,
         "generators": " ".join(sorted(_generators(params, select))),
-        "texts": digest(_texts(select.design))[:12],
+        "texts": digest(texts_folder(select.design))[:12],
         "splits": digest(SPLITS_FILE)[:12],
     }
 
@@ -400,9 +400,9 @@ def _modules(params: Params) -> list[str]:
 
 
 def _tags(design: str) -> dict[str, str]:
-    first = next(iter(read_rows(_texts(design), columns=["prompt_set"])))
+    first = next(iter(read_rows(texts_folder(design), columns=["prompt_set"])))
     return {
-        "texts": digest(_texts(design)),
+        "texts": digest(texts_folder(design)),
         "splits": digest(SPLITS_FILE),
         "prompt_set": first["prompt_set"],
     }

@@ -25,7 +25,8 @@ def read_trajectory(texts: Path, trajectory_id: str) -> list[dict[str, Any]]:
     Raises:
         InputError: a trajectory that is not there; the message names some that are.
     """
-    rows, others = [], set()
+    rows: list[dict[str, Any]] = []
+    others: set[str] = set()
     for row in read_rows(texts):
         if row["trajectory_id"] == trajectory_id:
             rows.append(row)

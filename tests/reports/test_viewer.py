@@ -1,0 +1,69 @@
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from palimpsest.errors import InputError
+from palimpsest.records import TEXTS, write_rows
+from palimpsest.reports.viewer import read_trajectory, render
+from tests.scripted import ScriptedEditor
+from tests.trajectories.test_build import DOCUMENTS, build, swap
+
+ROWS = build(ScriptedEditor(swap), DOCUMENTS[:1])
+
+
+class _Text(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(page: str) -> _Text:
+    parser = _Text()
+    parser.feed(page)
+    return parser
+
+
+def test_every_sentence_of_every_version_is_on_the_page() -> None:
+    text = parsed(render(ROWS, {})).text
+    for row in ROWS:
+        for start, end in row["sentence_spans"]:
+            assert row["text"][start:end] in text
+
+
+def test_a_text_is_data_and_never_markup() -> None:
+    evil = "<script>alert(1)</script> & {{ first }}"
+    row = {**ROWS[0], "text": evil, "sentence_spans": [[0, len(evil)]], "sentence_ids": ["s0001"],
+           "sentence_history": [[]]}  # fmt: skip
+    page = parsed(render([row], {}))
+    assert "script" not in page.tags
+    assert evil in page.text
+
+
+def test_the_page_asks_the_network_for_nothing() -> None:
+    page = render(ROWS, {})
+    assert not re.search(r"(?:src|href)\s*=|url\(|@import", page)
+
+
+def test_scores_stand_beside_sentences_and_versions() -> None:
+    n = len(ROWS[1]["sentence_spans"])
+    scores = {ROWS[1]["sample_id"]: {"document": 3.25, "sentences": [0.125] * n}}
+    text = parsed(render(ROWS, scores)).text
+    assert "3.25" in text
+    assert text.count("0.12") == n
+
+
+def test_a_trajectory_that_is_not_there_is_an_error_that_names_some(tmp_path: Path) -> None:
+    path = tmp_path / "texts.parquet"
+    write_rows(path, TEXTS, ROWS)
+    assert read_trajectory(path, "a/1/g/cumulative") == ROWS
+    with pytest.raises(InputError, match="among others, a/1/g/cumulative"):
+        read_trajectory(path, "a/2/g/cumulative")

@@ -106,7 +106,7 @@ def _data_add(arguments: argparse.Namespace) -> None:
         arguments.id_column,
         arguments.text_column,
     )
-    log.info("%s: %d texts; next: dvc add --file data.dvc data/opai-bench", arguments.domain, count)
+    log.info("%s: %d texts; next: dvc add data/opai-bench", arguments.domain, count)
 
 
 def _store(_: argparse.Namespace) -> None:

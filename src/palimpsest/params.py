@@ -30,6 +30,7 @@ class Corpus:
     domains: Any  # "all" or a list of names
     id_column: str
     text_column: str
+    qualify_ids: bool  # put the domain before each id, where domains share ids
     min_sentences: int
     max_sentences: dict[str, int | None]  # "default" and, where it differs, a domain
     documents_per_domain: int | None

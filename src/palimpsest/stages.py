@@ -82,18 +82,18 @@ def generate(params: Params) -> None:
     def rows(journal: Journal) -> Iterator[dict[str, Any]]:
         for name, tally in tallies.items():
             editor = make_editor(params.generators[name], params.device, params.dtype)
-            journalled = JournalledEditor(editor, journal)
+            asking = JournalledEditor(editor, journal)
             yield from build_trajectories(
-                documents, journalled, name, prompts, params.trajectory, tally
+                documents, asking, name, prompts, params.trajectory, tally
             )
+            log.info("%s: %d requests sent, %d answered by the journal; %s",
+                     name, asking.asked, asking.repeated, tally.describe())  # fmt: skip
 
     texts = texts_folder(params.train.select.design) / "texts.parquet"
     with Journal(journal_path(project_root())) as journal:
         count = write_rows(texts, TEXTS, rows(journal))
     revisions = pd.DataFrame([row for name, tally in tallies.items() for row in tally.rows(name)])
     revisions.to_csv(ARTIFACTS / "revisions.csv", index=False)
-    for name, tally in tallies.items():
-        log.info("%s: %s", name, tally.describe())
     if not count:
         raise InputError(
             "every trajectory was dropped; artifacts/revisions.csv counts the reasons, and "

@@ -81,12 +81,17 @@ class Journal:
 
 
 class JournalledEditor:
-    """An editor that answers from a journal what it can and asks another editor for the rest."""
+    """An editor that answers from a journal what it can and asks another editor for the rest.
+
+    `asked` and `repeated` count the requests that were sent and those that the journal answered.
+    """
 
     def __init__(self, editor: Editor, journal: Journal) -> None:
         self.model = editor.model
         self.revision = editor.revision
         self.decoding = editor.decoding
+        self.asked = 0
+        self.repeated = 0
         self._editor = editor
         self._journal = journal
 
@@ -102,11 +107,13 @@ class JournalledEditor:
                     if reply is None:
                         missing.append(request)
                     else:
+                        self.repeated += 1
                         known.append((request, reply))
             return missing
 
         while True:
             for request, reply in self._editor.serve(unknown):
+                self.asked += 1
                 self._journal.add(*request_key(self, request), reply)
                 yield request, reply
                 while known:

@@ -1,0 +1,204 @@
+"""The real pipeline through DVC: SmolLM2 revises three essays, two detectors judge them."""
+
+import os
+import signal
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palimpsest.records import read_documents, read_rows
+from palimpsest.trajectories.selection import chosen
+from tests.e2e.project import Project
+
+pytestmark = pytest.mark.e2e
+
+TEXTS = Path("artifacts/texts/cumulative/texts.parquet")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project(tmp_path_factory.mktemp("project"), source="docs/example")
+    made.first = made.run("dvc", "repro")  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.fixture(scope="module")
+def samples(project: Project) -> list[dict[str, Any]]:
+    return list(read_rows(project.folder / TEXTS))
+
+
+def runs(project: Project) -> list[tuple[str, str, str]]:
+    """(name, stage, status) of every run in the store, oldest first."""
+    with sqlite3.connect(project.folder / "mlflow.db") as store:
+        return store.execute(
+            "SELECT runs.name, tags.value, runs.status FROM runs JOIN tags "
+            "ON tags.run_uuid = runs.run_uuid AND tags.key = 'palimpsest.stage' "
+            "ORDER BY runs.start_time"
+        ).fetchall()
+
+
+def test_a_second_repro_does_nothing(project: Project) -> None:
+    before = runs(project)
+    begin = time.monotonic()
+    output = project.run("dvc", "repro")
+    assert time.monotonic() - begin < 15
+    assert project.stages_run(output) == []
+    assert runs(project) == before
+
+
+def test_every_trajectory_has_nine_versions(samples: list[dict[str, Any]]) -> None:
+    by_trajectory: dict[str, list[str]] = {}
+    for row in samples:
+        by_trajectory.setdefault(row["trajectory_id"], []).append(row["version"])
+    assert len(by_trajectory) == 3
+    assert all(v == [f"v{t}" for t in range(9)] for v in by_trajectory.values())
+
+
+def test_spans_cut_the_ai_sentences_and_human_ones_are_those_of_v0(
+    project: Project, samples: list[dict[str, Any]]
+) -> None:
+    documents = {
+        d.doc_id: d for d in read_documents(project.folder / "artifacts/documents.parquet")
+    }
+    for row in samples:
+        human = documents[row["doc_id"]].sentences
+        cut = [row["text"][start:end] for start, end in row["sentence_spans"]]
+        spans = [
+            s for s, ai in zip(row["sentence_spans"], row["sentence_labels"], strict=True) if ai
+        ]
+        assert row["ai_spans"] == spans
+        for text, original, ai in zip(cut, human, row["sentence_labels"], strict=True):
+            assert ai or text == original.text
+
+
+def test_ai_sets_are_nested_and_within_the_chosen(samples: list[dict[str, Any]]) -> None:
+    before: dict[str, set[int]] = {}
+    for row in samples:
+        ai = {i for i, label in enumerate(row["sentence_labels"]) if label}
+        n = len(row["sentence_labels"])
+        assert ai <= set(chosen(row["doc_id"], n, row["target_coverage"]))
+        assert before.get(row["trajectory_id"], set()) <= ai
+        before[row["trajectory_id"]] = ai
+
+
+def test_word_labels_and_realised_coverage_agree_with_the_spans(
+    samples: list[dict[str, Any]],
+) -> None:
+    for row in samples:
+        words = [
+            int(any(start < b and a < end for a, b in row["ai_spans"]))
+            for start, end in row["word_spans"]
+        ]
+        assert row["word_labels"] == words
+        assert row["ai_sentence_ratio"] == sum(row["sentence_labels"]) / len(row["sentence_labels"])
+        assert row["ai_token_ratio"] == sum(words) / len(words)
+        assert row["ai_char_ratio"] == sum(b - a for a, b in row["ai_spans"]) / len(row["text"])
+        assert row["label"] == int(row["version"] != "v0")
+
+
+def test_most_chosen_sentences_were_revised(samples: list[dict[str, Any]]) -> None:
+    last = [row for row in samples if row["version"] == "v8"]
+    assert sum(row["ai_sentence_ratio"] for row in last) / len(last) > 0.8
+
+
+def test_another_detector_trains_and_evaluates_and_nothing_else(project: Project) -> None:
+    output = project.run("dvc", "exp", "run", "--temp", "-S", "detector=genai-sentence")
+    assert project.stages_run(output) == ["train", "evaluate"]
+    assert runs(project) == [
+        ("train fast-detectgpt", "train", "FINISHED"),
+        ("fast-detectgpt", "evaluate", "FINISHED"),
+        ("train genai-sentence", "train", "FINISHED"),
+        ("genai-sentence", "evaluate", "FINISHED"),
+    ]
+
+
+def test_a_baseline_can_be_queued(project: Project) -> None:
+    project.run("dvc", "exp", "run", "--queue", "-S", "detector=length")
+    project.run("dvc", "queue", "start")
+    project.run("dvc", "queue", "status")
+    deadline = time.monotonic() + 120
+    while ("length", "evaluate", "FINISHED") not in runs(project):
+        assert time.monotonic() < deadline, project.run("dvc", "queue", "logs", "-1")
+        time.sleep(2)
+
+
+def test_tables_show_every_detector_at_every_version(project: Project) -> None:
+    project.run("palimpsest", "tables")
+    table = (project.folder / "reports/versions-document.md").read_text()
+    for detector in ("fast-detectgpt", "genai-sentence", "length"):
+        assert f"| {detector} | v0 |" in table
+    assert all(table.count(f"| v{t} |") == 3 for t in range(9))
+    assert (project.folder / "reports/statistics.tex").read_text().count(r"\\") == 3
+
+
+def test_a_comment_in_a_metrics_file_evaluates_anew_and_nothing_else(project: Project) -> None:
+    before = len(runs(project))
+    with (project.folder / "src/palimpsest/evaluation/metrics.py").open("a") as file:
+        file.write("\n# a comment\n")
+    assert project.stages_run(project.run("dvc", "repro")) == ["evaluate"]
+    assert len(runs(project)) == before + 1
+
+
+def test_evaluating_other_generators_does_not_train(project: Project) -> None:
+    output = project.run("dvc", "exp", "run", "-S", "evaluate.select.generators=in-distribution")
+    assert project.stages_run(output) == ["evaluate"]
+
+
+def test_a_lost_store_is_rebuilt_from_the_outputs(project: Project) -> None:
+    lost = project.folder / "mlflow.db"
+    kept = lost.rename(project.folder / "kept.db")
+    project.run("palimpsest", "track")
+    assert [stage for _, stage, _ in runs(project)] == ["train", "evaluate"]
+    lost.unlink()
+    kept.rename(lost)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("detector=fast-detectgtp", "fast-detectgtp"),
+        ("detectors.fast-detectgpt.max_tokens=abc", "max_tokens"),
+        ("train.frp=0.1", "frp"),
+        ("corpus.text_column=body", "body"),
+        ("corpus.source=nowhere", "nowhere"),
+    ],
+)
+def test_a_mistake_stops_before_any_work(project: Project, setting: str, message: str) -> None:
+    begin = time.monotonic()
+    output = project.run("dvc", "exp", "run", "--temp", "-S", setting, fails=True)
+    assert message in output
+    assert time.monotonic() - begin < 30
+
+
+def test_a_killed_generation_resumes_to_the_same_bytes_and_repeats_no_request(
+    project: Project, tmp_path: Path
+) -> None:
+    second = Project(tmp_path, source="docs/example")
+    process = second.start("dvc", "repro", "generate")
+    journal = tmp_path / ".palimpsest/journal.sqlite"
+    while replies(journal) < 40:
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    answered = replies(journal)
+    total = replies(project.folder / ".palimpsest/journal.sqlite")
+    assert answered < total
+
+    output = second.run("dvc", "repro", "generate")
+    assert (tmp_path / TEXTS).read_bytes() == (project.folder / TEXTS).read_bytes()
+    assert f"{total - answered} requests sent" in output
+    assert replies(journal) == total
+
+
+def replies(journal: Path) -> int:
+    if not journal.exists():
+        return 0
+    with sqlite3.connect(journal, timeout=30) as database:
+        try:
+            return int(database.execute("SELECT count(*) FROM replies").fetchone()[0])
+        except sqlite3.OperationalError:  # the table comes a moment after the file
+            return 0

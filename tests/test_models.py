@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from palimpsest import models
+from palimpsest.errors import InputError
+from palimpsest.models import find_model
+
+
+def test_a_packaged_model_is_unpacked_once_and_carries_its_archives_hash() -> None:
+    first, second = find_model("pip:minilm"), find_model("pip:minilm")
+    assert first == second
+    assert first.revision == "b9a0018dff09"
+    assert (Path(first.source) / "model.safetensors").is_file()
+    assert first.arguments == {}
+
+
+def test_an_unknown_packaged_model_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(InputError, match="did you mean 'pip:minilm'"):
+        find_model("pip:minilm2")
+
+
+def test_a_folder_is_known_by_its_content(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    before = find_model(str(tmp_path)).revision
+    (tmp_path / "weights.safetensors").write_bytes(b"1")
+    assert find_model(str(tmp_path)).revision != before
+
+
+def test_a_folder_without_a_model_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"without config\.json"):
+        find_model(str(tmp_path))
+
+
+def test_a_hub_id_keeps_its_revision() -> None:
+    found = find_model("someone/some-model", "abc")
+    assert found.arguments == {"revision": "abc"}
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").write_text("half")
+        raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"):
+        models._build(tmp_path / "model", fail)
+    assert list(tmp_path.iterdir()) == []

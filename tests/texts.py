@@ -43,7 +43,7 @@ def plain(text: Labelled) -> Text:
 
 
 # Each sentence is opening, who, hedge, deed, what, ending. Who, deed and what are the same in both
-# styles; the other three slots prefer their own style's phrases and take the other's one in twenty
+# styles; the other three slots prefer their own style's phrases and take the other's one in fifty
 # times, so that no single word tells and a sentence's slots together nearly always do.
 _WHO = (
     "the harbour master", "our neighbour", "a young teacher", "the old miller", "the committee",
@@ -74,7 +74,7 @@ _STYLES = (
 
 def planted_sentence(style: int, draw: random.Random) -> str:
     def slot(index: int) -> str:
-        return draw.choice(_STYLES[style if draw.random() > 0.05 else 1 - style][index])
+        return draw.choice(_STYLES[style if draw.random() > 0.02 else 1 - style][index])
 
     opening, hedge, ending = slot(0), slot(1), slot(2)
     who, deed, what = draw.choice(_WHO), draw.choice(_DEED), draw.choice(_WHAT)

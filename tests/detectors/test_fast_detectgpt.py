@@ -1,6 +1,7 @@
 """Fast-DetectGPT as a detector: what it scores, what it leaves out, and what it saves."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from palimpsest.detectors.fast_detectgpt import FastDetectGPT, Settings
 from palimpsest.detectors.interface import Detector, Runtime
 from palimpsest.detectors.registry import make
 from palimpsest.errors import InputError
-from palimpsest.records import Text
+from palimpsest.records import Level, Text
 from palimpsest.statistics.criteria import fast_detectgpt
 from palimpsest.statistics.passes import token_statistics
+from palimpsest.statistics.reference import Reference
 from tests.texts import labelled, plain
 from tests.tiny_causal_lm import tiny_causal_lm
 
@@ -37,10 +39,9 @@ def detector(model: str, **settings: object) -> Detector:
 
 
 def test_a_document_is_scored_by_its_curvature(model: str) -> None:
-    found = detector(model)
-    assert isinstance(found, FastDetectGPT)
-    (scores,) = found.score([TEXT])
-    (tokens,) = token_statistics(found._reference, [TEXT.text], max_tokens=512)
+    (scores,) = detector(model).score([TEXT])
+    reference = Reference.load(model, None, "cpu", "float32")
+    (tokens,) = token_statistics(reference, [TEXT.text], max_tokens=512)
     assert scores.document == pytest.approx(fast_detectgpt(tokens), rel=1e-6)
     assert (scores.reason, scores.seen, scores.words) == (None, 1.0, None)
 
@@ -106,8 +107,8 @@ def test_a_saved_detector_scores_the_same(model: str, tmp_path: Path) -> None:
 
 
 def test_the_threshold_is_published_for_the_authors_models_only() -> None:
-    def published(model: str) -> dict[str, float]:
-        return dict(FastDetectGPT(Settings(model, 1024), Runtime()).published)
+    def published(model: str) -> Mapping[Level, float]:
+        return FastDetectGPT(Settings(model, 1024), Runtime()).published
 
     assert published("EleutherAI/gpt-neo-2.7B") == {"document": pytest.approx(1.00655, abs=5e-6)}
     assert published("pip:smollm2") == {}

@@ -55,11 +55,12 @@ def test_it_is_undefined_without_anything_to_draw(
     assert math.isnan(fast_detectgpt(statistics_of(logits, ids)))
 
 
-@pytest.mark.parametrize("case", published_cases("fast_detectgpt_analytic"))
+ONE_MODEL = [case for case in published_cases("fast_detectgpt_analytic") if "pair" not in case.id]
+
+
+@pytest.mark.parametrize("case", ONE_MODEL)
 def test_curvature_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
     inputs = case["inputs"]
-    if inputs["logits_ref"] != inputs["logits_score"]:
-        pytest.skip("two models")
     tokens = statistics_of(inputs["logits_score"], inputs["input_ids"])
     assert fast_detectgpt(tokens) == close(case["expected"]["curvature"])
 

@@ -1,6 +1,6 @@
 """What a detector is: a class that learns from labelled texts and scores texts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -26,11 +26,17 @@ class Runtime:
 class Detector(Protocol):
     """`native` is the finest level that the method itself decides on.
 
+    `published` maps a level to the threshold that the method's authors print for these settings,
+    for the rule score >= threshold; it is empty where there is none.
+
     `score` returns one answer for each text in the texts' order. `load` gives back a detector whose
     scores equal those of the one that was saved.
     """
 
     native: Level
+
+    @property
+    def published(self) -> Mapping[Level, float]: ...
 
     def fit(self, train: Sequence[Labelled], dev: Sequence[Labelled], log: Log) -> None: ...
 

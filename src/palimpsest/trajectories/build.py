@@ -4,7 +4,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -26,6 +26,13 @@ class Rewrite:
     text: str | None
     attempts: int
     outcome: str
+
+
+class Usable(NamedTuple):
+    """A reply without a hard objection, and its soft ones."""
+
+    text: str
+    soft: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -78,7 +85,7 @@ def rewrite(
     """Ask for one sentence until a reply has no objection or the temperatures are used up."""
     messages = prompts.messages(operation, context, target.sentence)
     attempts = len(params.temperatures)
-    best: tuple[int, str, tuple[str, ...]] | None = None
+    best: Usable | None = None
     objection = ""
     for attempt, temperature in enumerate(params.temperatures):
         reply = yield Request(
@@ -94,23 +101,27 @@ def rewrite(
             tally.objections[operation, reason] += 1
         if verdict.hard:
             objection = verdict.hard
-        elif not verdict.soft:
-            outcome = "unchanged" if text == target.sentence else "accepted"
-            return Rewrite(text, attempt + 1, outcome)
-        elif best is None or len(verdict.soft) < best[0]:
-            best = (len(verdict.soft), text, verdict.soft)
-    if best is not None:
-        return Rewrite(best[1], attempts, "kept: " + ", ".join(best[2]))
-    return Rewrite(None, attempts, f"rejected: {objection}")
+        elif best is None or len(verdict.soft) < len(best.soft):
+            best = Usable(text, verdict.soft)
+            if not best.soft:
+                break
+    if best is None:
+        return Rewrite(None, attempts, f"rejected: {objection}")
+    if best.text == target.sentence:
+        outcome = "unchanged"
+    else:
+        outcome = "kept: " + ", ".join(best.soft) if best.soft else "accepted"
+    return Rewrite(best.text, attempt + 1, outcome)
 
 
 def token_limit(target: Target) -> int:
     """Room for the longest reply that the operation allows.
 
-    English text is taken to have at least 2.5 characters a token, Chinese text 0.5.
+    English text is taken to have at least 3.2 characters a token, Chinese text 0.5; a reply that
+    runs on is too long anyway.
     """
     characters = len(target.sentence) * target.length[1] / 100
-    return 24 + int(characters / (2.5 if target.language == "en" else 0.5))
+    return 16 + int(characters / (3.2 if target.language == "en" else 0.5))
 
 
 class _Trajectory:

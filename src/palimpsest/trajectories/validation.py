@@ -83,8 +83,8 @@ def judge(reply: Reply, target: Target) -> Verdict:
     text = reply.text.strip()
     if hard := _hard(text, reply, target):
         return Verdict(hard=hard)
-    if text == target.sentence:
-        return Verdict() if target.is_ai else Verdict(hard="identical")
+    if text == target.sentence and not target.is_ai:
+        return Verdict(hard="identical")
     return Verdict(soft=_soft(text, target))
 
 

@@ -27,4 +27,4 @@ class ScriptedEditor:
 
 def target_of(request: Request) -> str:
     """The sentence that a request of the few-shot prompt set asks about."""
-    return request.messages[-1].content.rpartition("Sentence: ")[2]
+    return request.messages[-1].content.rpartition("\n")[2]

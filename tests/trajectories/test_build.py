@@ -74,8 +74,12 @@ def test_the_context_is_the_paragraph_as_the_previous_version_left_it() -> None:
     editor = ScriptedEditor(swap)
     rows = build(editor, DOCUMENTS[:1])
     before = rows[1]["text"].split("\n\n")
-    asked = [r.messages[-1].content for r in editor.asked if "Paraphrase" in r.messages[-1].content]
-    contexts = {content.split("\n\nParaphrase")[0].removeprefix("Paragraph: ") for content in asked}
+    contexts = {
+        request.messages[1].content.removeprefix("Background: ")
+        for request in editor.asked
+        if "Paraphrase" in request.messages[-1].content
+    }
+    assert contexts
     assert contexts <= set(before)
 
 

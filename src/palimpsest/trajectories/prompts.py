@@ -14,13 +14,11 @@ from palimpsest.errors import InputError
 from palimpsest.params import OPERATIONS
 from palimpsest.trajectories.requests import Message
 
-SYSTEM_FIELDS = {"task"}
 USER_FIELDS = {"operation", "task", "low", "high", "style", "guidance", "context", "sentence"}
 
 
 @dataclass
 class Example:
-    context: str
     sentence: str
     reply: str
 
@@ -38,17 +36,20 @@ class OperationPrompt:
 
 @dataclass
 class PromptSet:
-    """Templates with `$names` for one system and one user message, and what varies by operation.
+    """Templates with `$names`, and what varies by operation.
 
-    `style` is the line that the user template shows at `$style`; where an operation has no style
-    target the line is left out.
+    `user` asks for a sentence. The paragraph stands in it, or in `background`, a turn of its own
+    before the examples, to which the model is made to answer `acknowledgement`. `style` is the line
+    that `user` shows at `$style`; where an operation has no style target the line is left out.
     """
 
     name: str
     system: str
     user: str
-    style: str
     operations: dict[str, OperationPrompt]
+    style: str = ""
+    background: str = ""
+    acknowledgement: str = ""
 
     @cached_property
     def identity(self) -> str:
@@ -63,8 +64,11 @@ class PromptSet:
         """
         prompt = self.operations[operation]
         turns = [Message("system", Template(self.system).substitute(task=prompt.task).strip())]
+        if self.background:
+            paragraph = Template(self.background).substitute(context=context)
+            turns += [Message("user", paragraph), Message("assistant", self.acknowledgement)]
         for example in prompt.examples:
-            turns.append(self._ask(operation, example.context, example.sentence))
+            turns.append(self._ask(operation, "", example.sentence))
             turns.append(Message("assistant", example.reply))
         return (*turns, self._ask(operation, context, sentence))
 
@@ -110,21 +114,28 @@ def load_prompts(path: Path) -> PromptSet:
 
     if missing := set(OPERATIONS) - set(prompts.operations):
         raise InputError(f"{path}: operations lacks {', '.join(sorted(missing))}")
-    for key, known, needed in (
-        ("system", SYSTEM_FIELDS, set()),
-        ("user", USER_FIELDS, {"context", "sentence"}),
-        ("style", {"style"}, set()),
+    for key, known in (
+        ("system", {"task"}),
+        ("user", USER_FIELDS),
+        ("style", {"style"}),
+        ("background", {"context"}),
     ):
         template = Template(getattr(prompts, key))
-        names = set(template.get_identifiers())
-        if not template.is_valid() or not needed <= names <= known:
+        if not template.is_valid() or not set(template.get_identifiers()) <= known:
             raise InputError(
-                f"{path}: {key} names {sorted(names)}; known are {sorted(known)}, "
-                f"needed are {sorted(needed)}, and a dollar sign is written $$"
+                f"{path}: {key} names {template.get_identifiers()}; known are {sorted(known)}, and "
+                "a dollar sign is written $$"
             )
+    asked = set(Template(prompts.user).get_identifiers())
+    if "sentence" not in asked:
+        raise InputError(f"{path}: user must show the $sentence")
+    if ("context" in asked) == bool(prompts.background):
+        raise InputError(f"{path}: the $context belongs either into user or into background")
     for name, prompt in prompts.operations.items():
         if len(prompt.length) != 2 or not 0 < prompt.length[0] <= prompt.length[1]:
             raise InputError(
                 f"{path}: operations.{name}.length is {prompt.length}: give [low, high]"
             )
+        if prompt.examples and not prompts.background:
+            raise InputError(f"{path}: operations.{name}.examples need a background turn")
     return prompts

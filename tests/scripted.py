@@ -10,7 +10,7 @@ class ScriptedEditor:
 
     def __init__(self, answer: Callable[[Request], str], batch: int = 4) -> None:
         self.model = "scripted"
-        self.revision = "1"
+        self.revision: str | None = "1"
         self.decoding: dict[str, int | float | str] = {}
         self.asked: list[Request] = []
         self._answer = answer

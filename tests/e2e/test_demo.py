@@ -1,0 +1,39 @@
+"""The demo as `make repro` has left it in this checkout."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from palimpsest.detectors.interface import Runtime
+from palimpsest.detectors.registry import make
+from palimpsest.evaluation.bootstrap import auroc_interval
+from palimpsest.records import read_rows, text_of
+from tests.e2e.provenance import check_provenance
+
+TEXTS = Path("artifacts/texts/cumulative/texts.parquet")
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not TEXTS.exists(), reason="`make repro` has not built the demo here"),
+]
+
+
+def test_every_sample_keeps_its_provenance() -> None:
+    assert check_provenance(Path()) > 0
+
+
+def test_fast_detectgpt_with_the_generator_as_reference_finds_v8() -> None:
+    rows = [row for row in read_rows(TEXTS) if row["version"] in ("v0", "v8")]
+    settings = {"model": "pip:smollm2", "max_tokens": 1024}
+    detector = make("fast-detectgpt", settings, Runtime())
+    scores = np.array([answer.document for answer in detector.score(list(map(text_of, rows)))])
+    interval = auroc_interval(
+        np.array([row["label"] for row in rows]),
+        scores,
+        np.array([row["doc_id"] for row in rows]),
+        resamples=1000,
+        seed=0,
+    )
+    assert interval is not None
+    assert interval.low > 0.5

@@ -62,7 +62,8 @@ def corpus(params: Params) -> None:
     rejected = pd.DataFrame(list(map(asdict, built.rejections)), columns=columns)
     rejected.to_csv(ARTIFACTS / "rejected.csv", index=False)
     for domain, count in built.counts.items():
-        log.info("%s: %s", domain, count)
+        counts = (f"{n} {name.replace('_', ' ')}" for name, n in asdict(count).items())
+        log.info("%s: %s", domain, ", ".join(counts))
     for reason, n in rejected["reason"].value_counts().items():
         log.info("rejected, %s: %d", reason, n)
 

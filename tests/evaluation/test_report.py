@@ -111,3 +111,8 @@ def test_headlines_are_few_and_finite() -> None:
     assert set(numbers) == {"document_accuracy", "document_auroc", "document_f1_ai"}
     assert all(pd.notna(number) for number in numbers.values())
     assert set(by_version(RECORDS)["step"]) == {0, 1}
+
+
+def test_mlflow_sees_a_run_without_a_held_out_generator() -> None:
+    known = RECORDS[~RECORDS["held_out"]]
+    assert not any(name.startswith("held-out") for name, _, _ in mlflow_metrics(known))

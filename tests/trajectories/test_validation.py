@@ -8,10 +8,12 @@ from palimpsest.trajectories.validation import Target, Verdict, judge, length_wi
 SOURCE = "The council of Orsund closed 3 of its schools because the winter was so hard."
 NEIGHBOUR = "Most parents had been told about the plan at a meeting in the town hall."
 
+EXAMPLE = "In the dark room there was hardly any difference between the two groups."
+
 
 def verdict(reply: str, *, is_ai: bool = False, length: tuple[int, int] = (85, 115),
             source: str = SOURCE, finish: str = "stop") -> Verdict:  # fmt: skip
-    target = Target(source, (NEIGHBOUR,), length, "en", is_ai)
+    target = Target(source, (NEIGHBOUR,), (EXAMPLE,), length, "en", is_ai)
     return judge(Reply(reply, finish, 0), target)  # type: ignore[arg-type]
 
 
@@ -44,6 +46,7 @@ def test_a_faithful_rewrite_has_no_objection() -> None:
         ("**" + GOOD + "**", "marker"),
         ("Most parents had been told about the plan at a meeting, so 3 schools of Orsund closed.",
          "neighbouring text"),
+        ("In Orsund there was hardly any difference between the two groups.", "example text"),
         ("因为冬天太冷,奥松德市议会关闭了三所学校。", "other language"),
         ("Le conseil municipal ferma 3 écoles, car cet hiver était vraiment trop rude.",
          "other language"),
@@ -108,6 +111,6 @@ def test_a_window_of_only_the_source_length_judges_nothing() -> None:
 
 
 def test_chinese_is_measured_in_characters() -> None:
-    target = Target("今天下午我们去公园散步。", (), (85, 115), "zh", False)
+    target = Target("今天下午我们去公园散步。", (), (), (85, 115), "zh", False)
     assert judge(Reply("下午我们今天去公园走走。", "stop", 0), target) == Verdict()
     assert judge(Reply("去公园。", "stop", 0), target).soft == ("too short",)

@@ -31,7 +31,9 @@ def mlflow_metrics(records: pd.DataFrame) -> Iterator[tuple[str, float, int]]:
     names = known["level"] + "/" + known["metric"] + "/" + known["domain"]
     yield from zip(names, known["value"], known["step"], strict=True)
     held_out = preferred_threshold(records[records["held_out"]])
-    names = "held-out/" + held_out[["generator", "level", "metric", "domain"]].agg("/".join, axis=1)
+    names = pd.Series("held-out", index=held_out.index, dtype=str)
+    for column in ("generator", "level", "metric", "domain"):
+        names = names + "/" + held_out[column]
     steps = held_out["version"].map(version_number)
     yield from zip(names, held_out["value"], steps, strict=True)
 

@@ -162,6 +162,7 @@ class _Trajectory:
         target = Target(
             sentence=sentence.text,
             neighbours=tuple(text for text in paragraph if text != sentence.text),
+            examples=self.prompts.examples(self.step.operation),
             length=self.prompts.length(self.step.operation),
             language=self.document.language,
             is_ai=sentence.is_ai,

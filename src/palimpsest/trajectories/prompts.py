@@ -72,6 +72,11 @@ class PromptSet:
             turns.append(Message("assistant", example.reply))
         return (*turns, self._ask(operation, context, sentence))
 
+    def examples(self, operation: str) -> tuple[str, ...]:
+        """The sentences and replies that an operation's prompt shows."""
+        shown = self.operations[operation].examples
+        return tuple(text for example in shown for text in (example.sentence, example.reply))
+
     def length(self, operation: str) -> tuple[int, int]:
         """The least and the most per cent of a sentence's words that a reply may have."""
         low, high = self.operations[operation].length

@@ -7,6 +7,7 @@ the paper asks for in Section 3.2 and Appendix J, each spelled out.
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from palimpsest.corpora.segment import sentences
@@ -56,11 +57,13 @@ _FUNCTION_WORDS = frozenset(
 class Target:
     """The sentence that is revised, and what its reply is held against.
 
+    `neighbours` are the other sentences of its paragraph, `examples` the prompt's own sentences;
     `length` is the least and the most per cent of the sentence's words.
     """
 
     sentence: str
     neighbours: tuple[str, ...]
+    examples: tuple[str, ...]
     length: tuple[int, int]
     language: Language
     is_ai: bool
@@ -115,8 +118,10 @@ def _hard(text: str, reply: Reply, target: Target) -> str | None:
         return "other language"
     if len(sentences(text, target.language)) > len(sentences(source, target.language)):
         return "more than one sentence"
-    if _copies(text, target):
+    if _copies(text, target.sentence, target.neighbours):
         return "neighbouring text"
+    if _copies(text, target.sentence, target.examples):
+        return "example text"
     return None
 
 
@@ -165,10 +170,10 @@ def _foreign(text: str, source: str) -> bool:
     return len(words) >= 8 and bool(known) and not words & _FUNCTION_WORDS
 
 
-def _copies(text: str, target: Target) -> bool:
-    """Does the reply hold a run of a neighbour's words that is not in the target?"""
-    reply, source = _runs(text), _runs(target.sentence)
-    return any(reply & _runs(neighbour) - source for neighbour in target.neighbours)
+def _copies(text: str, source: str, others: Iterable[str]) -> bool:
+    """Does the reply hold a run of another text's words that is not in its source?"""
+    new = _runs(text) - _runs(source)
+    return any(new & _runs(other) for other in others)
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

@@ -1,0 +1,41 @@
+import logging
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from palimpsest.cli import STAGE_NAMES, main
+from palimpsest.detectors.registry import REGISTRY
+from palimpsest.stages import STAGES
+
+
+def test_help_answers_at_once_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from palimpsest.cli import _parser; _parser().format_help(); "
+        "sys.exit(bool({'torch', 'mlflow', 'pandas', 'transformers'} & set(sys.modules)))"
+    )
+    begin = time.monotonic()
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    assert time.monotonic() - begin < 5
+
+
+def test_every_stage_has_a_command_of_its_name() -> None:
+    assert tuple(STAGES) == STAGE_NAMES
+
+
+def test_a_mistake_is_one_line_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with caplog.at_level(logging.ERROR):
+        assert main(["corpus"]) == 2
+    (record,) = caplog.records
+    assert "params.yaml does not exist" in record.message
+    assert "\n" not in record.message
+
+
+def test_detectors_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detectors"]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(REGISTRY)

@@ -1,6 +1,7 @@
 """An editor for tests: it answers by a function, out of order, and notes what it was asked."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from palimpsest.trajectories.requests import Pull, Reply, Request
 
@@ -11,18 +12,18 @@ class ScriptedEditor:
     def __init__(self, answer: Callable[[Request], str], batch: int = 4) -> None:
         self.model = "scripted"
         self.revision: str | None = "1"
-        self.decoding: dict[str, int | float | str] = {}
+        self.decoding: dict[str, Any] = {}
         self.asked: list[Request] = []
         self._answer = answer
         self._batch = batch
 
-    def serve(self, pull: Pull) -> Iterator[tuple[Request, Reply]]:
+    def serve(self, pull: Pull) -> Iterator[list[tuple[Request, Reply]]]:
         flight: list[Request] = []
         while flight := flight + pull(self._batch - len(flight)):
             request = flight.pop()
             self.asked.append(request)
             text = self._answer(request)
-            yield request, Reply(text, "stop", len(text.split()))
+            yield [(request, Reply(text, "stop", len(text.split())))]
 
 
 def target_of(request: Request) -> str:

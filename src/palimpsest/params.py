@@ -49,8 +49,17 @@ class Trajectory:
     generators: list[str]
     prompts: str
     schedule: dict[str, Step]
-    temperatures: list[float]
+    temperatures: list[float | None]  # null: the provider's own
     on_rejection: str
+
+
+@dataclass
+class Price:
+    """US dollars for a million tokens, as the provider listed them on the date `as_of`."""
+
+    input: float
+    output: float
+    as_of: str
 
 
 @dataclass
@@ -58,9 +67,22 @@ class Generator:
     editor: str
     model: str
     revision: str | None = None
+    held_out: bool = False  # its texts are for tests only, and no average holds them
+    documents: float = 1.0  # the share of the documents that it edits, or above 1 their number
+    prompts: str | None = None  # its own prompt set and temperatures; null: the trajectory's
+    temperatures: list[float | None] | None = None
+    price: Price | None = None
+    # transformers and vllm
     top_k: int = 50
     batch_size: int = 64
-    held_out: bool = False
+    # openai-compatible
+    base_urls: list[str] = field(default_factory=list)  # several servers share the load
+    key_variable: str | None = None  # the environment variable with the API key
+    extra_body: dict[str, Any] = field(default_factory=dict)
+    concurrency: int = 64
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    timeout: float = 120.0  # seconds until a request counts as lost and is sent again
 
 
 @dataclass

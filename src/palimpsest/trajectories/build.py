@@ -256,14 +256,15 @@ def build_trajectories(
         return [ready.popleft() for _ in range(min(n, len(ready)))]
 
     with tqdm(total=total, desc=f"generate {generator}", unit="sentence", smoothing=0.1) as bar:
-        for request, reply in editor.serve(pull):
-            for d, i, job in jobs.pop(request):
-                try:
-                    ask(d, i, job, job.send(reply))
-                except StopIteration as stop:
-                    bar.update()
-                    if running[d].take(i, stop.value) and not running[d].dropped:
-                        advance(d)
+        for answered in editor.serve(pull):
+            for request, reply in answered:
+                for d, i, job in jobs.pop(request):
+                    try:
+                        ask(d, i, job, job.send(reply))
+                    except StopIteration as stop:
+                        bar.update()
+                        if running[d].take(i, stop.value) and not running[d].dropped:
+                            advance(d)
             while following in running and running[following].done:
                 finished = running.pop(following)
                 following += 1

@@ -43,6 +43,11 @@ def _parser() -> argparse.ArgumentParser:
     for name in STAGE_NAMES:
         stage = commands.add_parser(name, help=f"the stage `{name}`, as `dvc repro` runs it")
         stage.set_defaults(run=_stage, stage=name)
+        if name == "generate":
+            stage.add_argument("--plan", action="store_true",
+                               help="only print requests, tokens and cost")  # fmt: skip
+            stage.add_argument("--max-cost", type=float, metavar="USD",
+                               help="send no more requests when so much is spent")  # fmt: skip
 
     data = commands.add_parser("data", help="fill data/ with the demo or with texts of your own")
     kinds = data.add_subparsers(required=True, metavar="kind")
@@ -87,7 +92,12 @@ def _stage(arguments: argparse.Namespace) -> None:
 
     # A misspelt detector key must not wait for hours of generation.
     check_settings(params.detector, params.detector_settings())
-    stages.STAGES[arguments.stage](params)
+    if arguments.stage != "generate":
+        stages.STAGES[arguments.stage](params)
+    elif arguments.plan:
+        print(stages.plan(params).to_string(index=False, na_rep="no price"))
+    else:
+        stages.generate(params, arguments.max_cost)
 
 
 def _data_demo(_: argparse.Namespace) -> None:

@@ -319,6 +319,18 @@ def texts_folder(design: str, held_out: bool = False) -> Path:
     return ARTIFACTS / ("texts-held-out" if held_out else "texts") / design
 
 
+def text_files(design: str) -> list[Path]:
+    """All files with texts of a design."""
+    folders = (texts_folder(design, held_out) for held_out in (False, True))
+    files = [file for folder in folders for file in sorted(folder.glob("*.parquet"))]
+    if not files:
+        raise InputError(
+            f"{texts_folder(design)} does not exist: run `dvc repro generate`, or for another "
+            f"design `dvc exp run -S evaluate.select.design={design}`"
+        )
+    return files
+
+
 def _designs(params: Params) -> list[str]:
     return list(dict.fromkeys((params.train.select.design, params.evaluate.select.design)))
 

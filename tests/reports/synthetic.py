@@ -1,11 +1,13 @@
 """Runs made of plausible numbers that no model was asked for."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pandas as pd
 
+from palimpsest.records import Scores, prediction_row
 from palimpsest.tracking import Evaluation
 
 DOMAINS = ("abstracts", "essays", "news", "reports")
@@ -124,3 +126,17 @@ def evaluation(
         records(detector, regime, design, levels, seed),
         statistics(design),
     )
+
+
+def predictions(
+    detector: str, design: str, documents: int, seed: int = 0
+) -> Iterator[dict[str, Any]]:
+    """Document scores that rise with coverage, and fall where text is compressed."""
+    rng = np.random.default_rng([seed, crc32(f"{detector}{design}".encode())])
+    for number in range(documents):
+        for generator in ("g1", "g2", "h"):
+            for variant, version, operation, coverage in cells(design):
+                place = [f"{DOMAINS[number % 4]}-{number}", generator, design, variant, version]
+                score = coverage / 50 - (operation == "compress") + rng.normal()
+                scores = Scores(document=float(score))
+                yield prediction_row("/".join(filter(None, place)), scores)

@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.captureWarnings(True)
     # Heavy libraries announce themselves; what a user must know, palimpsest says itself.
-    for noisy in ("httpx", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
+    for noisy in ("httpx", "httpx2", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

@@ -1,6 +1,6 @@
 """A causal language model as the statistics see it: token ids in, chunks of logits out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Self
@@ -13,6 +13,9 @@ from palimpsest.models import find_model, pick_device, weights_dtype
 
 # Numbers in one chunk of logits: 32 MiB in float32, and rows enough for a fast matrix product.
 CHUNK = 2**23
+
+# With fewer positions at once, matrix products take other kernels, which round otherwise.
+_POSITIONS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,11 @@ class Reference:
         return cls(model.to(pick_device(device)).eval(), tokenizer, name)
 
     @property
+    def vocabulary(self) -> int:
+        """V, the number of logits at a position."""
+        return int(self._head.weight.shape[0])
+
+    @property
     def device(self) -> torch.device:
         device: torch.device = self.model.device
         return device
@@ -84,22 +92,24 @@ class Reference:
         offsets = np.array(encoding["offset_mapping"], np.int32).reshape(-1, 2)
         return Encoded(np.array(encoding["input_ids"], np.int64), offsets[:, 0], offsets[:, 1])
 
-    @torch.inference_mode()
-    def logits(self, ids: torch.Tensor, rows: torch.Tensor) -> Iterator[torch.Tensor]:
-        """The (R, V) logits of the `rows` that are set, in chunks of rows.
+    def hidden(self, ids: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """The (R, H) last hidden states of the `rows` that are set.
 
         Args:
             ids: (B, T) token ids, padded on the right.
-            rows: (B, T) bool, the R positions whose logits are wanted.
+            rows: (B, T) bool, the R positions that are wanted.
         """
-        base = self.model.base_model
+        if (missing := -(-_POSITIONS // ids.shape[1]) - len(ids)) > 0:
+            pad = torch.nn.functional.pad
+            ids, rows = pad(ids, (0, 0, 0, missing)), pad(rows, (0, 0, 0, missing))
         # No attention mask: a causal model's tokens never see the padding on their right, and with
         # a mask attention loses its causal fast path (a sixth of the time at 1,000 tokens).
-        hidden = base(input_ids=ids, use_cache=False).last_hidden_state[rows]
-        for chunk in hidden.split(max(1, CHUNK // self._head.weight.shape[0])):
-            yield self._transformed(self._head(chunk))
+        states: torch.Tensor = self.model.base_model(input_ids=ids, use_cache=False)[0]
+        return states[rows]
 
-    def _transformed(self, logits: torch.Tensor) -> torch.Tensor:
+    def head(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The (R, V) logits of hidden states."""
+        logits: torch.Tensor = self._head(hidden)
         if self._scale != 1.0:
             logits = logits * self._scale
         if self._cap is not None:
@@ -108,9 +118,25 @@ class Reference:
 
     @torch.inference_mode()
     def _check_head(self) -> None:
-        """Refuse a model that does more to its logits than `_transformed` knows of."""
+        """Refuse a model that does more to its logits than `head` knows of."""
         ids = torch.arange(8, device=self.device)[None]
         whole = self.model(input_ids=ids).logits[0].float()
-        ours = torch.cat(list(self.logits(ids, torch.ones_like(ids, dtype=torch.bool)))).float()
+        ours = self.head(self.hidden(ids, torch.ones_like(ids, dtype=torch.bool))).float()
         if whole.shape != ours.shape or not torch.allclose(ours, whole, rtol=0.02, atol=0.02):
             raise InputError(f"{self.name} changes its logits in a way that is not supported")
+
+
+@torch.inference_mode()
+def logits(
+    references: Sequence[Reference], ids: torch.Tensor, rows: torch.Tensor
+) -> Iterator[list[torch.Tensor]]:
+    """Each model's (R, V) logits, in common chunks of rows; `ids` and `rows` as for `hidden`."""
+    # a model that stands for two is read once
+    states = {id(one.model): one for one in references}
+    hidden = {key: one.hidden(ids, rows) for key, one in states.items()}
+    widest = max(one.vocabulary for one in references)
+    # equal chunks, so that no last one is small
+    count = -(-int(rows.sum()) * widest // CHUNK)
+    chunks = [hidden[id(one.model)].tensor_split(count) for one in references]
+    for parts in zip(*chunks, strict=True):
+        yield [one.head(part) for one, part in zip(references, parts, strict=True)]

@@ -50,8 +50,8 @@ lint: $(VENV)/.installed ## format, lint and type checks
 	ruff check .
 	mypy
 
-bench: setup ## measure what docs/performance.md states
-	python -m tests.bench
+bench: setup ## measure what docs/performance.md states; one part of it: make bench NAME=demo
+	python -m tests.bench $(NAME)
 
 clean: ## remove results and the environment; data/, the journal of replies and the runs stay
 	rm -rf $(VENV) artifacts reports .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Fast-DetectGPT as a detector: what it scores, leaves out and saves; its family shares its code."""
+"""Fast-DetectGPT as a detector: what it scores and saves; its family shares its code."""
 
 import math
 from collections.abc import Mapping

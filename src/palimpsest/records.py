@@ -203,6 +203,7 @@ PREDICTIONS = pa.schema(
 
 # One row per number. `threshold` says where the threshold behind a decision came from:
 # published, calibrated, decided (the method's own labels) or none (threshold-free metrics).
+# `version` is "all" and `coverage` null where a number spans a trajectory's versions.
 RECORDS = pa.schema(
     [
         ("level", pa.string()),
@@ -213,6 +214,7 @@ RECORDS = pa.schema(
         ("low", pa.float64()),
         ("high", pa.float64()),
         ("version", pa.string()),
+        ("variant", pa.string()),
         ("operation", pa.string()),
         ("coverage", pa.int16()),
         ("domain", pa.string()),
@@ -222,6 +224,7 @@ RECORDS = pa.schema(
         ("detector", pa.string()),
         ("regime", pa.string()),
         ("threshold", pa.string()),
+        ("threshold_value", pa.float64()),
     ]
 )
 
@@ -340,23 +343,3 @@ def prediction_row(sample_id: str, scores: Scores) -> dict[str, Any]:
         "note": scores.note,
         "seen": scores.seen,
     }
-
-
-def scores_of(row: dict[str, Any]) -> Scores:
-    """The answer that a row of predictions holds."""
-
-    def array(name: str, dtype: Any) -> np.ndarray | None:
-        return None if row[name] is None else np.array(row[name], dtype=dtype)
-
-    return Scores(
-        document=row["document"],
-        document_label=row["document_label"],
-        sentences=array("sentences", np.float32),
-        words=array("words", np.float32),
-        sentence_labels=array("sentence_labels", np.int8),
-        word_labels=array("word_labels", np.int8),
-        spans=None if row["spans"] is None else tuple(ScoredSpan(**s) for s in row["spans"]),
-        reason=row["reason"],
-        note=row["note"],
-        seen=row["seen"],
-    )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from tqdm import tqdm
 
 from palimpsest import tracking
@@ -32,7 +33,6 @@ from palimpsest.records import (
     prediction_row,
     read_documents,
     read_rows,
-    scores_of,
     text_of,
     write_frame,
     write_rows,
@@ -151,7 +151,8 @@ def evaluate(params: Params) -> None:
     from palimpsest.detectors.interface import Runtime
     from palimpsest.detectors.registry import detector_class
     from palimpsest.evaluation.report import Context
-    from palimpsest.evaluation.report import evaluate as evaluate_answers
+    from palimpsest.evaluation.report import evaluate as evaluate_predictions
+    from palimpsest.evaluation.samples import TEXT_COLUMNS, read_batches
     from palimpsest.evaluation.summary import by_version, headline
 
     given = params.detector_settings()
@@ -165,15 +166,28 @@ def evaluate(params: Params) -> None:
         held_out=frozenset(name for name, g in params.generators.items() if g.held_out),
         resamples=params.evaluate.resamples,
         seed=params.evaluate.seed,
+        probabilities=getattr(detector, "probabilities", frozenset()),
     )
+    select = params.evaluate.select
 
     def test_rows() -> Iterator[dict[str, Any]]:
-        return (row for row, _ in _selected(params, params.evaluate.select, {"test"}))
+        return (row for row, _ in _selected(params, select, {"test"}))
+
+    def test_batches() -> Iterator[pa.RecordBatch]:
+        """The same samples in columns."""
+        split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
+        generators = _generators(params, select)
+        for batch in read_batches(texts_folder(select.design), TEXT_COLUMNS):
+            facts = batch.select(["doc_id", "generator", "domain"]).to_pandas()
+            chosen = facts["doc_id"].map(split_of).eq("test") & facts["generator"].isin(generators)
+            if select.domains != "all":
+                chosen &= facts["domain"].isin(select.domains)
+            yield batch.filter(pa.array(chosen))
 
     with _evaluate_run(params, thresholds["key"]) as run:
         write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows()))
-        answers = zip(test_rows(), map(scores_of, read_rows(PREDICTIONS_FILE)), strict=True)
-        records = evaluate_answers(answers, thresholds["levels"], context)
+        predictions = read_batches(PREDICTIONS_FILE)
+        records = evaluate_predictions(test_batches(), predictions, thresholds["levels"], context)
         write_frame(RECORDS_FILE, RECORDS, records)
         _write_json(ARTIFACTS / "metrics.json", headline(records))
         PLOTS_FOLDER.mkdir(exist_ok=True)

@@ -33,6 +33,9 @@ class Detector(Protocol):
     `published` maps a level to the threshold that the method's authors print for these settings,
     for the rule score >= threshold; it is empty where there is none.
 
+    A detector may have an attribute `probabilities`, the levels at which `score` gives
+    probabilities of AI; calibration is measured there alone.
+
     `score` returns one answer for each text in the texts' order. `load` gives back a detector whose
     scores equal those of the one that was saved.
     """

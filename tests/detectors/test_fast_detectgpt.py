@@ -1,4 +1,7 @@
-"""Fast-DetectGPT as a detector: what it scores, what it leaves out, and what it saves; the other zero-shot detectors share its code."""
+"""Fast-DetectGPT as a detector: what it scores, what it leaves out, and what it saves.
+
+The other zero-shot detectors share its code.
+"""
 
 import math
 from collections.abc import Mapping

@@ -47,6 +47,11 @@ def draws(folder: Path) -> dict[str, Any]:
     return {**pair(folder), "draws": 8}
 
 
+def perturbed(folder: Path) -> dict[str, Any]:
+    given = causal_lm(folder)
+    return {**given, "filler": given["model"], "perturbations": 3}
+
+
 def word_tagger(folder: Path) -> dict[str, Any]:
     return {
         "model": str(tiny_encoder(folder)),
@@ -84,6 +89,8 @@ ROWS = [
     Row("dna-detectllm", pair),
     Row("lapd", pair),
     Row("lastde-pp", draws),
+    Row("npr", perturbed),
+    Row("detectgpt", perturbed),
     Row("genai-sentence", word_tagger),
 ]
 

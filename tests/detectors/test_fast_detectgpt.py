@@ -1,5 +1,8 @@
 """Fast-DetectGPT as a detector: what it scores and saves; its family shares its code."""
 
+The other zero-shot detectors share its code.
+"""
+
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -90,6 +90,10 @@ class ZeroShot(ABC, Generic[S]):
         """What a reader of a defined score should know of it."""
         return ""
 
+    def undefined(self, tokens: S) -> tuple[Reason, str]:
+        """Why there is no score."""
+        return "too_short", f"undefined for its {len(tokens)} scored tokens"
+
     def fit(self, train: Sequence[Labelled], dev: Sequence[Labelled], log: Log) -> None:
         """Nothing: the method is zero-shot."""
 
@@ -124,7 +128,7 @@ class ZeroShot(ABC, Generic[S]):
         reason: Reason | None = "truncated" if tokens.seen < 1 else None
         note = self.note(tokens)
         if math.isnan(document):
-            reason, note = "too_short", f"undefined for its {len(tokens)} scored tokens"
+            reason, note = self.undefined(tokens)
         return Scores(
             document,
             sentences=np.array(sentences, np.float32),

@@ -44,8 +44,7 @@ def drawn_columns(
         sampling: (T, V1) logits of the model that draws.
         scoring: (T, V2) logits of the model that scores.
         targets: (T,) the ids that follow.
-        uniforms: (T, N) numbers in [0, 1) that the inverse of the cumulative distribution turns
-            into tokens.
+        uniforms: (T, N) numbers in [0, 1), of which `drawn` makes tokens.
     """
     return _sliced(_drawn_columns, *_cropped(sampling, scoring), targets, uniforms)
 
@@ -111,8 +110,13 @@ def _drawn_columns(
     sampling: torch.Tensor, scoring: torch.Tensor, targets: torch.Tensor, uniforms: torch.Tensor
 ) -> torch.Tensor:
     log_q = scoring.float().log_softmax(1)
-    # float64: the steps of a float32 sum near one are wider than many a token
-    cumulative = sampling.float().softmax(1).cumsum(1, dtype=torch.float64)
-    tokens = torch.searchsorted(cumulative, uniforms * cumulative[:, -1:], right=True)
-    tokens.clamp_(max=cumulative.shape[1] - 1)
+    tokens = drawn(sampling, uniforms)
     return torch.cat([_at(log_q, targets)[None], log_q.gather(1, tokens).T])
+
+
+def drawn(logits: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
+    """(T, N) ids where the cumulative distributions of (T, V) logits pass (T, N) numbers < 1."""
+    # float64: the steps of a float32 sum near one are wider than many a token
+    cumulative = logits.float().softmax(1).cumsum(1, dtype=torch.float64)
+    tokens = torch.searchsorted(cumulative, uniforms * cumulative[:, -1:], right=True)
+    return tokens.clamp_(max=cumulative.shape[1] - 1)

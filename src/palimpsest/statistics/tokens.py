@@ -32,9 +32,6 @@ class Statistics(Protocol):
     @property
     def seen(self) -> float: ...
 
-    @classmethod
-    def of(cls, read: Read) -> Self: ...
-
     def __len__(self) -> int: ...
 
     def within(self, span: Span) -> Self:

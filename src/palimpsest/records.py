@@ -145,6 +145,7 @@ TEXTS = pa.schema(
         ("generator", pa.string()),
         ("prompt_set", pa.string()),
         ("design", pa.string()),
+        ("variant", pa.string()),
         ("version", pa.string()),
         ("operation", pa.string()),
         ("target_coverage", pa.int16()),

@@ -55,8 +55,10 @@ TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the
 def corpus(params: Params) -> None:
     """Human documents from the source: normalised, in sentences, filtered, sampled."""
     from palimpsest.corpora.build import build_documents
+    from palimpsest.corpora.opai_bench import is_release, release_documents
 
-    built = build_documents(params.corpus)
+    build = release_documents if is_release(params.corpus.source) else build_documents
+    built = build(params.corpus)
     write_rows(DOCUMENTS_FILE, DOCUMENTS, map(document_row, built.documents))
     columns = ["doc_id", "domain", "reason", "place"]
     rejected = pd.DataFrame(list(map(asdict, built.rejections)), columns=columns)
@@ -70,11 +72,15 @@ def corpus(params: Params) -> None:
 
 def generate(params: Params) -> None:
     """Every generator's trajectories over all documents, from the journal where it holds them."""
+    from palimpsest.corpora.opai_bench import is_release
+
+    if is_release(params.corpus.source):
+        _adopt(params)
+        return
     from palimpsest.editors.factory import make_editor
     from palimpsest.editors.journal import Journal, JournalledEditor, journal_path
     from palimpsest.trajectories.build import Tally, build_trajectories
     from palimpsest.trajectories.prompts import load_prompts
-    from palimpsest.trajectories.summary import summarise
 
     prompts = load_prompts(Path(params.trajectory.prompts))
     documents = list(read_documents(DOCUMENTS_FILE))
@@ -100,7 +106,50 @@ def generate(params: Params) -> None:
             "every trajectory was dropped; artifacts/revisions.csv counts the reasons, and "
             "trajectory.on_rejection=later keeps such sentences human"
         )
-    summarise(read_rows(texts)).to_csv(ARTIFACTS / "statistics.csv", index=False)
+    _write_statistics(params, [texts])
+
+
+def _adopt(params: Params) -> None:
+    """The release's own texts, in the place of generated ones."""
+    from palimpsest.corpora.opai_bench import release_names
+    from palimpsest.trajectories.adopt import Report, adopt
+
+    documents = {document.doc_id: document for document in read_documents(DOCUMENTS_FILE)}
+    used = {name: params.generators[name] for name in params.trajectory.generators}
+    known = release_names(used)
+    files, counts = [], []
+    for design in sorted({params.train.select.design, params.evaluate.select.design}):
+        for folder, held_out in ((texts_folder(design), False), (held_out_folder(design), True)):
+            wanted = {old: new for old, new in known.items() if used[new].held_out == held_out}
+            with Report(folder / "release.csv") as report:
+                adopted = adopt(params.corpus, design, documents, wanted, report)
+                count = write_rows(folder / "texts.parquet", TEXTS, adopted)
+            files.append(folder / "texts.parquet")
+            counts += report.rows()
+            left_out = {name: n for name, n in report.left_out.items() if name not in known}
+            if not count and not held_out:
+                raise InputError(
+                    f"no text of the release was taken for {design}: {folder / 'release.csv'} says "
+                    f"why; rows of generators not in trajectory.generators: {left_out}"
+                )
+            for row in report.rows():
+                log.info("%s: %s, %s: %d", design, row["generator"], row["reason"], row["count"])
+            for name, n in left_out.items():
+                log.warning("%s: %d rows of %s are left out: it is not in trajectory.generators",
+                            design, n, name)  # fmt: skip
+    pd.DataFrame(counts).to_csv(ARTIFACTS / "revisions.csv", index=False)
+    _write_statistics(params, files)
+
+
+def _write_statistics(params: Params, files: Iterable[Path]) -> None:
+    from palimpsest.splits import split_rows
+    from palimpsest.trajectories.summary import COLUMNS, summarise
+
+    splits = {row["doc_id"]: row["split"] for row in split_rows(read_documents(DOCUMENTS_FILE))}
+    held_out = {name for name, generator in params.generators.items() if generator.held_out}
+    rows = (row for file in files for row in read_rows(file, columns=COLUMNS))
+    statistics = summarise(rows, splits, held_out)
+    statistics.to_csv(ARTIFACTS / "statistics.csv", index=False)
 
 
 def split(params: Params) -> None:
@@ -259,6 +308,10 @@ def _log_evaluation(run: tracking.Run) -> None:
 
 def texts_folder(design: str) -> Path:
     return ARTIFACTS / "texts" / design
+
+
+def held_out_folder(design: str) -> Path:
+    return ARTIFACTS / "texts-held-out" / design
 
 
 def _selected(

@@ -11,6 +11,7 @@ from palimpsest.errors import InputError
 
 log = logging.getLogger("palimpsest")
 
+DESIGNS = ("cumulative", "independent", "coverage", "operation")
 STAGE_NAMES = ("corpus", "generate", "split", "train", "evaluate")
 
 
@@ -43,6 +44,11 @@ def _parser() -> argparse.ArgumentParser:
     for name in STAGE_NAMES:
         stage = commands.add_parser(name, help=f"the stage `{name}`, as `dvc repro` runs it")
         stage.set_defaults(run=_stage, stage=name)
+        if name == "generate":
+            stage.add_argument("--plan", action="store_true",
+                               help="only print requests, tokens and cost")  # fmt: skip
+            stage.add_argument("--max-cost", type=float, metavar="USD",
+                               help="send no more requests when so much is spent")  # fmt: skip
 
     data = commands.add_parser("data", help="fill data/ with the demo or with texts of your own")
     kinds = data.add_subparsers(required=True, metavar="kind")
@@ -66,9 +72,18 @@ def _parser() -> argparse.ArgumentParser:
     tables.set_defaults(run=_tables)
     view = commands.add_parser("view", help="one trajectory as an HTML page")
     view.add_argument("trajectory_id")
-    view.add_argument("--design", default="cumulative")
+    view.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
     view.add_argument("--output", type=Path, default=Path("reports/trajectory.html"))
     view.set_defaults(run=_view)
+    sheet = commands.add_parser(
+        "review", help="a sheet of revisions to check by hand, and its sums"
+    )
+    sheet.add_argument("--sample", type=int, default=50, help="how many revisions (50)")
+    sheet.add_argument("--seed", type=int, default=0)
+    sheet.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
+    sheet.add_argument("--output", type=Path, default=Path("reports/review"))
+    sheet.add_argument("--read", type=Path, metavar="CSV", help="sum up a filled-in sheet instead")
+    sheet.set_defaults(run=_review)
     track = commands.add_parser("track", help="log the run behind the present outputs, if missing")
     track.set_defaults(run=_track)
     detectors = commands.add_parser("detectors", help="list the detectors")
@@ -87,7 +102,12 @@ def _stage(arguments: argparse.Namespace) -> None:
 
     # A misspelt detector key must not wait for hours of generation.
     check_settings(params.detector, params.detector_settings())
-    stages.STAGES[arguments.stage](params)
+    if arguments.stage != "generate":
+        stages.STAGES[arguments.stage](params)
+    elif arguments.plan:
+        print(stages.plan(params).to_string(index=False, na_rep="no price"))
+    else:
+        stages.generate(params, arguments.max_cost)
 
 
 def _data_demo(_: argparse.Namespace) -> None:
@@ -135,16 +155,27 @@ def _tables(arguments: argparse.Namespace) -> None:
 
 
 def _view(arguments: argparse.Namespace) -> None:
-    from palimpsest.records import read_rows
-    from palimpsest.reports.viewer import read_trajectory, render
-    from palimpsest.stages import PREDICTIONS_FILE, texts_folder
+    from palimpsest.params import load_params
+    from palimpsest.reports.viewer import predictions_of_runs, read_trajectory, render
+    from palimpsest.stages import text_files
 
-    rows = read_trajectory(texts_folder(arguments.design), arguments.trajectory_id)
-    predictions = read_rows(PREDICTIONS_FILE) if PREDICTIONS_FILE.is_file() else iter(())
-    scores = {row["sample_id"]: row for row in predictions}
+    rows = read_trajectory(text_files(arguments.design), arguments.trajectory_id)
+    predictions = predictions_of_runs(load_params().benchmark, rows)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(render(rows, scores), encoding="utf-8")
+    arguments.output.write_text(render(rows, predictions), encoding="utf-8")
     print(arguments.output)
+
+
+def _review(arguments: argparse.Namespace) -> None:
+    from palimpsest.reports import review
+    from palimpsest.stages import text_files
+
+    if arguments.read:
+        print(review.read(arguments.read).to_string(index=False))
+        return
+    items = review.sample(text_files(arguments.design), arguments.sample, arguments.seed)
+    for path in review.write(items, arguments.output):
+        print(path)
 
 
 def _track(_: argparse.Namespace) -> None:

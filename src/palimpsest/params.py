@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from omegaconf.errors import (
 from palimpsest.errors import InputError, unknown
 
 OPERATIONS = ("polish", "paraphrase", "style", "compress", "expand")
-DESIGNS = ("cumulative",)
+DESIGNS = ("cumulative", "independent", "coverage", "operation")
 BENCHMARKS = ("opai-bench",)
 PROFILES = ("demo", "paper")
 
@@ -45,13 +46,26 @@ class Step:
 
 
 @dataclass
+class Ablations:
+    """The designs `coverage` (operations x coverages) and `operation` (x fixed coverages)."""
+
+    generators: list[str]
+    operations: list[str]
+    coverages: list[int]
+    fixed_coverages: list[int]
+
+
+@dataclass
 class Trajectory:
     seed: int
     generators: list[str]
-    prompts: str
+    prompt_sets: str  # a folder with NAME.yaml for each prompt set
+    prompts: str  # the name of one
     schedule: dict[str, Step]
     temperatures: list[float | None]  # null: the provider's own
     on_rejection: str
+    max_dropped: float  # the share of dropped trajectories above which the stage fails
+    ablations: Ablations
 
 
 @dataclass
@@ -70,7 +84,7 @@ class Generator:
     revision: str | None = None
     held_out: bool = False  # its texts are for tests only, and no average holds them
     documents: float = 1.0  # the share of the documents that it edits, or above 1 their number
-    prompts: str | None = None  # its own prompt set and temperatures; null: the trajectory's
+    prompts: str | None = None  # its own prompt set, and below temperatures; null: the trajectory's
     temperatures: list[float | None] | None = None
     price: Price | None = None
     # transformers and vllm
@@ -226,15 +240,29 @@ def _check(params: Params, path: Path) -> None:
 
     trajectory = params.trajectory
     require(bool(trajectory.temperatures), "trajectory.temperatures", [], "name at least one")
-    require(bool(trajectory.generators), "trajectory.generators", [], "name at least one")
-    for name in trajectory.generators:
-        if name not in params.generators:
-            raise InputError(
-                f"{path}: trajectory.generators: {unknown('generator', name, params.generators)}"
-            )
+    ablations = trajectory.ablations
+    for key, names in (
+        ("trajectory.generators", trajectory.generators),
+        ("trajectory.ablations.generators", ablations.generators),
+    ):
+        require(bool(names), key, names, "name at least one")
+        require(len(set(names)) == len(names), key, names, "name each once")
+        for name in names:
+            if name not in params.generators:
+                raise InputError(f"{path}: {key}: {unknown('generator', name, params.generators)}")
+    for operation in ablations.operations:
+        one_of("trajectory.ablations.operations", operation, OPERATIONS)
+    for key in ("coverages", "fixed_coverages"):
+        levels = getattr(ablations, key)
+        rises = all(0 < a < b for a, b in pairwise([*levels, 101]))
+        fix = "give whole per cents from 1 to 100 that rise"
+        require(bool(levels) and rises, f"trajectory.ablations.{key}", levels, fix)
+    dropped = trajectory.max_dropped
+    require(0 <= dropped <= 1, "trajectory.max_dropped", dropped, "give a share from 0 to 1")
     last = 0
-    for version, step in trajectory.schedule.items():
+    for i, (version, step) in enumerate(trajectory.schedule.items(), start=1):
         key = f"trajectory.schedule.{version}"
+        require(version == f"v{i}", "trajectory.schedule", version, f"the next version is v{i}")
         one_of(f"{key}.operation", step.operation, OPERATIONS)
         fix = f"coverage never falls: give a number from {last} to 100"
         require(last <= step.coverage <= 100, f"{key}.coverage", step.coverage, fix)

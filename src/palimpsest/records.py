@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -104,7 +105,7 @@ class Scores:
 def word_spans(text: str, language: Language) -> tuple[Span, ...]:
     """The benchmark's words: runs of non-white-space in English, jieba's words in Chinese."""
     if language == "en":
-        return tuple(Span(*match.span()) for match in re.finditer(r"\S+", text))
+        return tuple(starmap(Span, map(re.Match.span, re.finditer(r"\S+", text))))
     import jieba
 
     # jieba announces on its own logger that it builds a dictionary

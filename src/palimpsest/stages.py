@@ -9,9 +9,10 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from tqdm import tqdm
@@ -27,6 +28,7 @@ from palimpsest.records import (
     RECORDS,
     SPLITS,
     TEXTS,
+    Document,
     document_row,
     labelled_of,
     prediction_row,
@@ -38,6 +40,9 @@ from palimpsest.records import (
     write_rows,
 )
 from palimpsest.run_keys import code_digests, digest, run_key, short_digest
+
+if TYPE_CHECKING:
+    from palimpsest.trajectories.assignments import Assignment, Size
 
 log = logging.getLogger(__name__)
 
@@ -70,86 +75,136 @@ def corpus(params: Params) -> None:
         log.info("rejected, %s: %d", reason, n)
 
 
-def generate(params: Params) -> None:
-    """Every generator's trajectories over all documents, from the journal where it holds them."""
+def generate(params: Params, max_cost: float | None = None) -> None:
+    """Every selected design's trajectories, from the journal where it holds the replies.
+
+    `max_cost` is the sum in US dollars at which no more requests are sent.
+
+    Raises:
+        InputError: a share of dropped trajectories above `trajectory.max_dropped`, a cost limit
+            that is reached or that nothing has a price for.
+    """
     from palimpsest.corpora.opai_bench import is_release
 
     if is_release(params.corpus.source):
         _adopt(params)
         return
+    from palimpsest.editors.budget import Budget
     from palimpsest.editors.factory import make_editor
     from palimpsest.editors.journal import Journal, JournalledEditor, journal_path
-    from palimpsest.trajectories.build import Tally, build_trajectories
-    from palimpsest.trajectories.prompts import load_prompts
+    from palimpsest.trajectories.assignments import Assignment, assignments
+    from palimpsest.trajectories.build import build_trajectories
+    from palimpsest.trajectories.tally import Tally
 
-    prompts = load_prompts(Path(params.trajectory.prompts))
-    documents = list(read_documents(DOCUMENTS_FILE))
-    tallies = {name: Tally() for name in params.trajectory.generators}
+    budget = Budget(max_cost)
+    work = [(assignment, Tally()) for assignment in assignments(params, _designs(params), _sizes())]
+    if max_cost is not None:
+        _require_prices(assignment for assignment, _ in work)
 
-    def rows(journal: Journal) -> Iterator[dict[str, Any]]:
-        for name, tally in tallies.items():
-            editor = make_editor(params.generators[name], params.device, params.dtype)
-            asking = JournalledEditor(editor, journal)
-            yield from build_trajectories(
-                documents, asking, name, prompts, params.trajectory, tally
-            )
-            log.info("%s: %d requests sent, %d answered by the journal; %s",
-                     name, asking.asked, asking.repeated, tally.describe())  # fmt: skip
-
-    texts = texts_folder(params.train.select.design) / "texts.parquet"
-    with Journal(journal_path(project_root())) as journal:
-        count = write_rows(texts, TEXTS, rows(journal))
-    revisions = pd.DataFrame([row for name, tally in tallies.items() for row in tally.rows(name)])
-    revisions.to_csv(ARTIFACTS / "revisions.csv", index=False)
-    if not count:
-        raise InputError(
-            "every trajectory was dropped; artifacts/revisions.csv counts the reasons, and "
-            "trajectory.on_rejection=later keeps such sentences human"
+    def rows(journal: Journal, assignment: Assignment, tally: Tally) -> Iterator[dict[str, Any]]:
+        generator = assignment.generator
+        editor = JournalledEditor(
+            make_editor(generator, params.device, params.dtype), journal, generator.price, budget
         )
-    _write_statistics(params, [texts])
+        documents = _documents(assignment)
+        yield from build_trajectories(
+            documents, editor, assignment.brief, tally, assignment.revisions
+        )
+        brief = assignment.brief
+        log.info("%s by %s: %d requests sent, %d answered by the journal; %s", brief.design,
+                 brief.generator, editor.asked, editor.repeated, tally.describe())  # fmt: skip
+
+    with Journal(journal_path(project_root())) as journal:
+        for design in _designs(params):
+            for held_out in (False, True):
+                part = [
+                    each
+                    for each in work
+                    if each[0].brief.design == design and each[0].generator.held_out == held_out
+                ]
+                texts = texts_folder(design, held_out) / "texts.parquet"
+                write_rows(texts, TEXTS, (row for each in part for row in rows(journal, *each)))
+    _write_statistics(_designs(params))
+    revisions = [
+        {"design": assignment.brief.design, "generator": assignment.brief.generator, **row}
+        for assignment, tally in work
+        for row in tally.rows()
+    ]
+    pd.DataFrame(revisions).to_csv(ARTIFACTS / "revisions.csv", index=False)
+    if budget.spent:
+        log.info("$%.2f spent", budget.spent)
+    for assignment, tally in work:
+        if tally.dropped_share > params.trajectory.max_dropped:
+            raise InputError(
+                f"{tally.dropped} of {tally.dropped + tally.finished} trajectories of "
+                f"{assignment.brief.generator} were dropped, more than trajectory.max_dropped "
+                "allows; artifacts/revisions.csv counts the reasons, and "
+                "trajectory.on_rejection=later keeps such sentences human"
+            )
 
 
 def _adopt(params: Params) -> None:
-    """The release's own texts, in the place of generated ones."""
-    from palimpsest.corpora.opai_bench import release_names
+    """The texts of the OpAI-Bench release in the place of generated ones."""
+    from palimpsest.corpora.opai_bench import HELD_OUT
     from palimpsest.trajectories.adopt import Report, adopt
 
     documents = {document.doc_id: document for document in read_documents(DOCUMENTS_FILE)}
-    used = {name: params.generators[name] for name in params.trajectory.generators}
-    known = release_names(used)
-    files, counts = [], []
-    for design in sorted({params.train.select.design, params.evaluate.select.design}):
-        for folder, held_out in ((texts_folder(design), False), (held_out_folder(design), True)):
-            wanted = {old: new for old, new in known.items() if used[new].held_out == held_out}
+
+    def belongs(held_out: bool, generator: str) -> bool:
+        known = params.generators.get(generator)
+        return held_out == (generator in HELD_OUT if known is None else known.held_out)
+
+    revisions = []
+    for design in _designs(params):
+        for held_out in (False, True):
+            folder = texts_folder(design, held_out)
             with Report(folder / "release.csv") as report:
-                adopted = adopt(params.corpus, design, documents, wanted, report)
-                count = write_rows(folder / "texts.parquet", TEXTS, adopted)
-            files.append(folder / "texts.parquet")
-            counts += report.rows()
-            left_out = {name: n for name, n in report.left_out.items() if name not in known}
+                wanted = partial(belongs, held_out)
+                rows = adopt(params.corpus, design, documents, wanted, report)
+                count = write_rows(folder / "texts.parquet", TEXTS, rows)
             if not count and not held_out:
                 raise InputError(
-                    f"no text of the release was taken for {design}: {folder / 'release.csv'} says "
-                    f"why; rows of generators not in trajectory.generators: {left_out}"
+                    f"no row of the release gave a text: {report.path} names the rejected ones"
                 )
             for row in report.rows():
-                log.info("%s: %s, %s: %d", design, row["generator"], row["reason"], row["count"])
-            for name, n in left_out.items():
-                log.warning("%s: %d rows of %s are left out: it is not in trajectory.generators",
-                            design, n, name)  # fmt: skip
-    pd.DataFrame(counts).to_csv(ARTIFACTS / "revisions.csv", index=False)
-    _write_statistics(params, files)
+                log.info("%s by %s: %s, %s: %d", design, row["generator"], row["kind"],
+                         row["reason"], row["count"])  # fmt: skip
+                revisions.append({"design": design, **row})
+    pd.DataFrame(revisions).to_csv(ARTIFACTS / "revisions.csv", index=False)
+    _write_statistics(_designs(params))
 
 
-def _write_statistics(params: Params, files: Iterable[Path]) -> None:
+def _write_statistics(designs: Iterable[str]) -> None:
     from palimpsest.splits import split_rows
     from palimpsest.trajectories.summary import COLUMNS, summarise
 
     splits = {row["doc_id"]: row["split"] for row in split_rows(read_documents(DOCUMENTS_FILE))}
-    held_out = {name for name, generator in params.generators.items() if generator.held_out}
-    rows = (row for file in files for row in read_rows(file, columns=COLUMNS))
-    statistics = summarise(rows, splits, held_out)
-    statistics.to_csv(ARTIFACTS / "statistics.csv", index=False)
+    facts = [
+        summarise(read_rows(texts_folder(design, held_out), COLUMNS), splits, held_out)
+        for design in designs
+        for held_out in (False, True)
+    ]
+    pd.concat(facts).to_csv(ARTIFACTS / "statistics.csv", index=False)
+
+
+def plan(params: Params) -> pd.DataFrame:
+    """What `generate` will ask and cost, one row for each design and generator; asks nothing."""
+    from palimpsest.editors.factory import make_editor
+    from palimpsest.editors.journal import Journal, journal_path
+    from palimpsest.editors.plan import plan as plan_of
+    from palimpsest.trajectories.assignments import assignments
+
+    with Journal(journal_path(project_root())) as journal:
+        plans = [
+            plan_of(
+                assignment,
+                partial(_documents, assignment),
+                make_editor(assignment.generator, params.device, params.dtype),
+                journal,
+            )
+            for assignment in assignments(params, _designs(params), _sizes())
+        ]
+    return pd.DataFrame(map(asdict, plans))
 
 
 def split(params: Params) -> None:
@@ -169,7 +224,8 @@ def train(params: Params) -> None:
     given = params.detector_settings()
     learns = find(params.detector, given).regime in ("trained", "baseline")
     detector = make(params.detector, given, Runtime(params.device, params.dtype, params.train.seed))
-    selected = list(_selected(params, params.train.select, {"train", "dev"} if learns else {"dev"}))
+    splits = {"train", "dev"} if learns else {"dev"}
+    selected = list(_selected(params.train.select, splits, learning=True))
     parts = {
         split: [labelled_of(row) for row, its_split in selected if its_split == split and learns]
         for split in ("train", "dev")
@@ -211,13 +267,13 @@ def evaluate(params: Params) -> None:
         detector=params.detector,
         regime=find(params.detector, given).regime,
         design=params.evaluate.select.design,
-        held_out=frozenset(name for name, g in params.generators.items() if g.held_out),
+        held_out=_held_out(params.evaluate.select),
         resamples=params.evaluate.resamples,
         seed=params.evaluate.seed,
     )
 
     def test_rows() -> Iterator[dict[str, Any]]:
-        return (row for row, _ in _selected(params, params.evaluate.select, {"test"}))
+        return (row for row, _ in _selected(params.evaluate.select, {"test"}))
 
     with _evaluate_run(params, thresholds["key"]) as run:
         write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows()))
@@ -270,7 +326,7 @@ def _train_run(params: Params) -> AbstractContextManager[tracking.Run]:
         _train_key(params),
         name=f"train {params.detector}",
         params=_train_params(params),
-        tags=_tags(params.train.select.design),
+        tags=_tags(params.train.select, learning=True),
     )
 
 
@@ -281,7 +337,7 @@ def _evaluate_run(params: Params, train_key: str) -> AbstractContextManager[trac
         _evaluate_key(params),
         name=params.detector,
         params=_evaluate_params(params),
-        tags=_tags(params.evaluate.select.design),
+        tags=_tags(params.evaluate.select),
         parent_key=train_key,
     )
 
@@ -306,55 +362,91 @@ def _log_evaluation(run: tracking.Run) -> None:
     run.artifact(PLOTS_FOLDER, "plots")
 
 
-def texts_folder(design: str) -> Path:
-    return ARTIFACTS / "texts" / design
+def texts_folder(design: str, held_out: bool = False) -> Path:
+    """Where a design's texts are; held-out generators' are apart, so that no training sees them."""
+    return ARTIFACTS / ("texts-held-out" if held_out else "texts") / design
 
 
-def held_out_folder(design: str) -> Path:
-    return ARTIFACTS / "texts-held-out" / design
+def text_files(design: str) -> list[Path]:
+    """All files with texts of a design."""
+    folders = (texts_folder(design, held_out) for held_out in (False, True))
+    files = [file for folder in folders for file in sorted(folder.glob("*.parquet"))]
+    if not files:
+        raise InputError(
+            f"{texts_folder(design)} does not exist: run `dvc repro generate`, or for another "
+            f"design `dvc exp run -S evaluate.select.design={design}`"
+        )
+    return files
+
+
+def _designs(params: Params) -> list[str]:
+    return list(dict.fromkeys((params.train.select.design, params.evaluate.select.design)))
+
+
+def _sizes() -> list["Size"]:
+    from palimpsest.trajectories.assignments import Size
+
+    return [Size(d.doc_id, d.domain, len(d.sentences)) for d in read_documents(DOCUMENTS_FILE)]
+
+
+def _documents(assignment: "Assignment") -> Iterator[Document]:
+    return (d for d in read_documents(DOCUMENTS_FILE) if d.doc_id in assignment.documents)
+
+
+def _require_prices(work: Iterable["Assignment"]) -> None:
+    for assignment in work:
+        if assignment.generator.price is None:
+            name = assignment.brief.generator
+            raise InputError(
+                f"--max-cost needs a price: set generators.{name}.price in params.yaml"
+            )
+
+
+def _sources(select: Selection, learning: bool) -> list[tuple[Path, set[str]]]:
+    """The folders of texts that a selection reads, each with the generators that it takes there."""
+    ordinary, held_out = (
+        {row["generator"] for row in read_rows(texts_folder(select.design, held), ["generator"])}
+        for held in (False, True)
+    )
+    known = ordinary if learning else ordinary | held_out
+    match select.generators:
+        case "all":
+            wanted = known
+        case "in-distribution":
+            wanted = ordinary
+        case "held-out":
+            wanted = held_out
+        case str() as name:
+            wanted = {name}
+        case names:
+            wanted = set(names)
+    for name in sorted(wanted - known):
+        raise unknown("generator to learn from" if learning else "generator", name, known)
+    parts = [(texts_folder(select.design), wanted & ordinary)]
+    parts.append((texts_folder(select.design, held_out=True), wanted & held_out))
+    return [(folder, names) for folder, names in parts if names]
 
 
 def _selected(
-    params: Params, select: Selection, splits: set[str]
+    select: Selection, splits: set[str], learning: bool = False
 ) -> Iterator[tuple[dict[str, Any], str]]:
     """The samples that a selection names in these splits, each with its split."""
     split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
-    generators = _generators(params, select)
-    texts = texts_folder(select.design)
     domains = None if select.domains == "all" else set(select.domains)
     found = False
-    for row in read_rows(texts):
-        its_split = split_of[row["doc_id"]]
-        if its_split not in splits or row["generator"] not in generators:
-            continue
-        if domains is None or row["domain"] in domains:
-            found = True
-            yield row, its_split
+    for folder, generators in _sources(select, learning):
+        for row in read_rows(folder):
+            its_split = split_of[row["doc_id"]]
+            if its_split not in splits or row["generator"] not in generators:
+                continue
+            if domains is None or row["domain"] in domains:
+                found = True
+                yield row, its_split
     if not found:
         raise InputError(
-            f"{texts} has no text of the splits {sorted(splits)}, domains {select.domains} and "
-            f"generators {sorted(generators)}: take more documents or select others"
+            f"no text of design {select.design} is in the splits {sorted(splits)}, domains "
+            f"{select.domains} and generators {select.generators}: take more documents or others"
         )
-
-
-def _generators(params: Params, select: Selection) -> set[str]:
-    used = params.trajectory.generators
-    held_out = {name for name in used if params.generators[name].held_out}
-    match select.generators:
-        case "all":
-            return set(used)
-        case "in-distribution":
-            return set(used) - held_out
-        case "held-out":
-            return held_out
-        case str() as name:
-            names = [name]
-        case names:
-            names = list(names)
-    for name in names:
-        if name not in used:
-            raise unknown("generator", name, used)
-    return set(names)
 
 
 def _human(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -404,7 +496,7 @@ def _made_for(params: Params) -> dict[str, Any]:
 
 def _train_key(params: Params) -> str:
     inputs = {
-        "texts": digest(texts_folder(params.train.select.design)),
+        "texts": _texts_digest(params.train.select, learning=True),
         "splits": digest(SPLITS_FILE),
     }
     return run_key("train", _train_params(params), inputs, _modules(params))
@@ -412,7 +504,7 @@ def _train_key(params: Params) -> str:
 
 def _evaluate_key(params: Params) -> str:
     inputs = {
-        "texts": digest(texts_folder(params.evaluate.select.design)),
+        "texts": _texts_digest(params.evaluate.select),
         "splits": digest(SPLITS_FILE),
         "model": digest(MODEL_FOLDER),
     }
@@ -439,8 +531,10 @@ def _evaluate_params(params: Params) -> dict[str, Any]:
         **{k: v for k, v in _train_params(params).items() if k not in flat(params.train)},
         **flat(params.evaluate),
         "design": select.design,
-        "generators": " ".join(sorted(_generators(params, select))),
-        "texts": digest(texts_folder(select.design))[:12],
+        "generators": " ".join(
+            sorted(set().union(*(names for _, names in _sources(select, False))))
+        ),
+        "texts": _texts_digest(select),
         "splits": digest(SPLITS_FILE)[:12],
     }
 
@@ -453,13 +547,29 @@ def _modules(params: Params) -> list[str]:
     return [find(params.detector, params.detector_settings()).module]
 
 
-def _tags(design: str) -> dict[str, str]:
-    first = next(iter(read_rows(texts_folder(design), columns=["prompt_set"])))
-    return {
-        "texts": digest(texts_folder(design)),
-        "splits": digest(SPLITS_FILE),
-        "prompt_set": first["prompt_set"],
+def _tags(select: Selection, learning: bool = False) -> dict[str, str]:
+    prompts = {
+        row["prompt_set"]
+        for folder, names in _sources(select, learning)
+        for row in read_rows(folder, columns=["prompt_set", "generator"])
+        if row["generator"] in names
     }
+    return {
+        "texts": _texts_digest(select, learning),
+        "splits": digest(SPLITS_FILE),
+        "prompt_set": " ".join(sorted(prompts)),
+    }
+
+
+def _texts_digest(select: Selection, learning: bool = False) -> str:
+    return short_digest([digest(folder) for folder, _ in _sources(select, learning)])
+
+
+def _held_out(select: Selection) -> frozenset[str]:
+    held_out = texts_folder(select.design, held_out=True)
+    return frozenset(
+        name for folder, names in _sources(select, False) if folder == held_out for name in names
+    )
 
 
 def _write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:

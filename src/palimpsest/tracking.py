@@ -190,8 +190,6 @@ def evaluations(experiment: str) -> list[Evaluation]:
     Raises:
         InputError: a store without the experiment or without finished evaluations.
     """
-    from mlflow.artifacts import download_artifacts
-
     store = client()
     found = store.get_experiment_by_name(experiment)
     newest: dict[tuple[tuple[str, str], ...], Any] = {}
@@ -215,11 +213,7 @@ def evaluations(experiment: str) -> list[Evaluation]:
 
     result = []
     for run in sorted(newest.values(), key=lambda r: r.info.start_time):
-        folder = Path(
-            download_artifacts(
-                run_id=run.info.run_id, artifact_path="tables", tracking_uri=store_uri()
-            )
-        )
+        folder = artifact(run.info.run_id, "tables")
         result.append(
             Evaluation(
                 run_id=run.info.run_id,
@@ -230,3 +224,10 @@ def evaluations(experiment: str) -> list[Evaluation]:
             )
         )
     return result
+
+
+def artifact(run_id: str, path: str) -> Path:
+    """A local copy of a run's artifact."""
+    from mlflow.artifacts import download_artifacts
+
+    return Path(download_artifacts(run_id=run_id, artifact_path=path, tracking_uri=store_uri()))

@@ -4,14 +4,14 @@ import logging
 import resource
 import sys
 import time
-from pathlib import Path
 
 from palimpsest.corpora.build import build_documents
 from palimpsest.editors.factory import make_editor
 from palimpsest.params import Params, load_params
 from palimpsest.records import Document, Text, word_spans
-from palimpsest.trajectories.build import Tally, build_trajectories
-from palimpsest.trajectories.prompts import load_prompts
+from palimpsest.trajectories.build import Brief, build_trajectories
+from palimpsest.trajectories.prompts import load_prompt_set
+from palimpsest.trajectories.tally import Tally
 
 log = logging.getLogger("bench")
 
@@ -23,13 +23,12 @@ def example(params: Params) -> list[Document]:
 
 def editing(params: Params) -> dict[str, float]:
     """The demo's editor on the example's three essays, every version, no journal."""
-    prompts = load_prompts(Path(params.trajectory.prompts))
+    prompts = load_prompt_set(params.trajectory)
     editor = make_editor(params.generators["smollm2"], params.device, params.dtype)
     tally = Tally()
     begin = time.perf_counter()
-    rows = list(
-        build_trajectories(example(params), editor, "smollm2", prompts, params.trajectory, tally)
-    )
+    brief = Brief("cumulative", "smollm2", prompts, params.trajectory)
+    rows = list(build_trajectories(example(params), editor, brief, tally))
     seconds = time.perf_counter() - begin
     return {
         "samples": len(rows),

@@ -1,5 +1,5 @@
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,24 +8,23 @@ import pytest
 from palimpsest.corpora.opai_bench import RELEASED, release_documents
 from palimpsest.errors import InputError
 from palimpsest.records import TEXTS, Document, read_rows, write_rows
-from palimpsest.trajectories.adopt import Report, adopt, runs
+from palimpsest.trajectories.adopt import Report, adopt, pairs, runs
 from palimpsest.trajectories.provenance import SentenceState, sample_row
 from tests.corpora.sources import corpus
 from tests.documents import make_document
 from tests.releases import record, trajectory, write_release_file
 
 GPT = "default/train/essays_gpt-5.4.csv"
-NAMES = {"gpt-5.4": "gpt", "gemini-2.5-flash": "gemini"}
 
 
 def adopted(
-    folder: Path, design: str = "cumulative", names: dict[str, str] | None = None
+    folder: Path, design: str = "cumulative", wanted: Callable[[str], bool] = bool
 ) -> tuple[list[dict[str, Any]], Report, list[dict[str, str]]]:
     """The samples, the report and its lines."""
     params = corpus(Path(f"opai-bench:{folder}"))
     documents = {d.doc_id: d for d in release_documents(params).documents}
     with Report(folder / "release.csv") as report:
-        rows = list(adopt(params, design, documents, names or NAMES, report))
+        rows = list(adopt(params, design, documents, wanted, report))
     with report.path.open(encoding="utf-8", newline="") as file:
         return rows, report, list(csv.DictReader(file))
 
@@ -48,10 +47,10 @@ def test_a_consistent_release_is_adopted_without_a_remark(tmp_path: Path, old: b
         ("gpt-5.4", "row", "adopted"): 9,
         ("gpt-5.4", "trajectory", "complete"): 1,
     }
-    assert [row["sample_id"] for row in rows] == [f"d1/gpt/cumulative/v{v}" for v in range(9)]
+    assert [row["sample_id"] for row in rows] == [f"d1/gpt-5.4/cumulative/v{v}" for v in range(9)]
     for row, released in zip(rows, records, strict=True):
         assert row["text"] == released["text"]
-        assert row["ai_spans"] == released["ai_spans_char"]
+        assert pairs(row["ai_spans"]) == released["ai_spans_char"]
         assert row["word_labels"] == released["token_labels"]
         assert row["sentence_labels"] == released["sentence_labels"]
         assert row["operation"] == released["edit_operation"]
@@ -65,14 +64,14 @@ def test_a_sample_is_the_one_that_generation_would_have_written(tmp_path: Path) 
     rows, _, _ = adopted(tmp_path)
     states = [SentenceState(s.id, s.paragraph, s.text) for s in document.sentences]
     made = sample_row(
-        document, states, trajectory_id="d1/gpt/cumulative", generator="gpt", prompt_set=RELEASED,
-        design="cumulative", version="v0", operation="none", coverage=0,
+        document, states, generator="gpt-5.4", prompt_set=RELEASED, design="cumulative", variant="",
+        version="v0", operation="none", coverage=0,
     )  # fmt: skip
-    assert rows[0] == {"variant": "", **made}
-    assert write_rows(tmp_path / "texts.parquet", TEXTS, rows) == 9
-    assert list(read_rows(tmp_path / "texts.parquet")) == [
-        {name: row[name] for name in TEXTS.names} for row in rows
-    ]
+    write_rows(tmp_path / "adopted.parquet", TEXTS, rows[:1])
+    write_rows(tmp_path / "made.parquet", TEXTS, [made])
+    assert list(read_rows(tmp_path / "adopted.parquet")) == list(
+        read_rows(tmp_path / "made.parquet")
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,7 +174,7 @@ def test_a_span_that_is_no_sentence_labels_the_sentences_that_it_touches(tmp_pat
     write_release_file(tmp_path, GPT, rows)
     found, _, lines = adopted(tmp_path)
     assert sum(found[1]["sentence_labels"]) >= 1
-    assert found[1]["ai_spans"] == [[end - 5, end]]
+    assert found[1]["ai_spans"] == [(end - 5, end)]
     assert "ai_spans_char" in {line["column"] for line in lines}
 
 
@@ -221,12 +220,12 @@ def test_only_the_generators_and_documents_asked_for_are_adopted(tmp_path: Path)
     write_release_file(tmp_path, GPT, trajectory(make_document(), "gpt-5.4"))
     other = "default/train/essays_gemini-2.5-flash.csv"
     write_release_file(tmp_path, other, trajectory(make_document(), "gemini-2.5-flash"))
-    rows, report, _ = adopted(tmp_path, names={"gemini-2.5-flash": "gemini"})
-    assert {row["generator"] for row in rows} == {"gemini"}
-    assert report.left_out == {"gpt-5.4": 9}
+    rows, report, _ = adopted(tmp_path, wanted=lambda name: name != "gpt-5.4")
+    assert {row["generator"] for row in rows} == {"gemini-2.5-flash"}
+    assert {generator for generator, _, _ in report.counts} == {"gemini-2.5-flash"}
     params = corpus(Path(f"opai-bench:{tmp_path}"))
     with Report(tmp_path / "release.csv") as report:
-        assert list(adopt(params, "cumulative", {}, NAMES, report)) == []
+        assert list(adopt(params, "cumulative", {}, bool, report)) == []
     assert report.counts["gpt-5.4", "row", "left out: document not taken"] == 9
 
 
@@ -255,7 +254,7 @@ def test_ablation_1_is_the_design_coverage(tmp_path: Path, versions: list[str]) 
     rows, _, lines = adopted(tmp_path, "coverage")
     assert lines == []
     assert [row["sample_id"] for row in rows] == [
-        f"d1/gemini/coverage/expand/c{level:03}" for level in (0, 25, 50, 75, 100)
+        f"d1/gemini-2.5-flash/coverage/expand/c{level:03}" for level in (0, 25, 50, 75, 100)
     ]
     assert [row["operation"] for row in rows] == ["none", *["expand"] * 4]
     assert {row["variant"] for row in rows} == {"expand"}
@@ -270,7 +269,9 @@ def test_the_target_that_older_rows_carry_names_the_coverage(tmp_path: Path) -> 
         {**record(document, "gemini-2.5-flash", "v2", "expand", 10), "C_sent_target": "x"},
         {**record(document, "gemini-2.5-flash", "v3", "expand", 10), "C_sent_target": ""},
     ]
-    write_release_file(tmp_path, "ablations/train/ablation1_essays_expand_gemini.csv", rows)
+    write_release_file(
+        tmp_path, "ablations/train/ablation1_essays_expand_gemini-2.5-flash.csv", rows
+    )
     found, _, lines = adopted(tmp_path, "coverage")
     assert [row["version"] for row in found] == ["c000", "c010"]
     assert [line["column"] for line in lines] == [
@@ -292,13 +293,13 @@ def test_ablation_2_is_the_design_operation_with_a_human_text_for_each_coverage(
     found, report, lines = adopted(tmp_path, "operation")
     assert [line["column"] for line in lines] == ["split"] * 5  # the records say train
     assert [row["sample_id"] for row in found] == [
-        f"d1/gemini/operation/{level}/{version}"
+        f"d1/gemini-2.5-flash/operation/{level}/{version}"
         for level in (25, 50)
         for version in ("v0", "compress", "paraphrase")
     ]
     assert {row["trajectory_id"] for row in found} == {
-        "d1/gemini/operation/25",
-        "d1/gemini/operation/50",
+        "d1/gemini-2.5-flash/operation/25",
+        "d1/gemini-2.5-flash/operation/50",
     }
     assert report.counts["gemini-2.5-flash", "row", "adopted"] == 5
     write_release_file(
@@ -312,7 +313,7 @@ def test_ablation_3_is_the_design_independent(tmp_path: Path) -> None:
     rows = trajectory(make_document(), "gemini-2.5-flash")
     write_release_file(tmp_path, "ablations/train/ablation3_essays_gemini-2.5-flash.csv", rows)
     found, _, lines = adopted(tmp_path, "independent")
-    assert [row["trajectory_id"] for row in found] == ["d1/gemini/independent"] * 9
+    assert [row["trajectory_id"] for row in found] == ["d1/gemini-2.5-flash/independent"] * 9
     assert lines == []
     with pytest.raises(InputError, match="no texts of the design 'cumulative'"):
         adopted(tmp_path, "cumulative")

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from palimpsest.editors.budget import Budget
 from palimpsest.errors import InputError
+from palimpsest.params import Price
 from palimpsest.trajectories.requests import Editor, Pull, Reply, Request
 
 
@@ -106,9 +108,19 @@ class JournalledEditor:
     """An editor that answers from a journal what it can and asks another editor for the rest.
 
     `asked` and `repeated` count the requests that were sent and those that the journal answered.
+    New replies are paid for from the budget; when it is used up, what is in flight is waited for.
+
+    Raises:
+        InputError: while serving, a budget that is used up.
     """
 
-    def __init__(self, editor: Editor, journal: Journal) -> None:
+    def __init__(
+        self,
+        editor: Editor,
+        journal: Journal,
+        price: Price | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.model = editor.model
         self.revision = editor.revision
         self.decoding = editor.decoding
@@ -116,6 +128,8 @@ class JournalledEditor:
         self.repeated = 0
         self._editor = editor
         self._journal = journal
+        self._price = price
+        self._budget = budget or Budget()
 
     def serve(self, pull: Pull) -> Iterator[list[tuple[Request, Reply]]]:
         """As `Editor.serve`; new replies are committed before they are handed on."""
@@ -124,6 +138,8 @@ class JournalledEditor:
 
         def unknown(n: int) -> list[Request]:
             missing: list[Request] = []
+            if self._budget.exhausted:
+                return missing
             while len(missing) < n and len(known) < HELD and (batch := pull(n - len(missing))):
                 for request in batch:
                     entry = entry_of(self, request)
@@ -143,8 +159,14 @@ class JournalledEditor:
         while True:
             for answered in self._editor.serve(unknown):
                 self._journal.add([(entries.pop(request), reply) for request, reply in answered])
+                self._budget.pay(self._price, (reply for _, reply in answered))
                 self.asked += len(answered)
                 yield answered + found()
+            if self._budget.exhausted:
+                raise InputError(
+                    f"${self._budget.spent:.2f} are spent and the limit is ${self._budget.limit}: "
+                    "every reply is in the journal, and the same command with more goes on there"
+                )
             if not known:
                 return
             yield found()

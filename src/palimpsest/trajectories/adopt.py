@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -37,13 +37,11 @@ class Report:
     """Every row that was rejected or disagrees with itself, as a CSV, and counts of all rows.
 
     `counts` is by (generator, kind, reason): what became of rows, which columns disagree in how
-    many rows, and how many trajectories lack versions. `left_out` counts the rows of generators
-    that were not asked for.
+    many rows, and how many trajectories lack versions.
     """
 
     path: Path
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
     _file: Any = None
     _lines: Any = None
 
@@ -91,13 +89,13 @@ def adopt(
     corpus: Corpus,
     design: str,
     documents: Mapping[str, Document],
-    generators: Mapping[str, str],
+    wanted: Callable[[str], bool],
     report: Report,
 ) -> Iterator[dict[str, Any]]:
     """Rows of the schema `records.TEXTS` for one design, in the order of the release's files.
 
-    `generators` gives, for each of the release's generators that is wanted, the name that its texts
-    get here. A human row that serves several coverages (design `operation`) is given for each.
+    `wanted` says which of the release's generators count. A human row that serves several coverages
+    (design `operation`) is given for each.
 
     Raises:
         InputError: bad files, a design that the release does not have.
@@ -110,13 +108,12 @@ def adopt(
     trajectories: Counter[tuple[str, str]] = Counter()
     known: set[str] = set()
     for row in release_rows(files, corpus.qualify_ids):
-        if row.generator not in generators:
-            report.left_out[row.generator] += 1
+        if not wanted(row.generator):
             continue
         if row.doc_id not in documents:
             report.counts[row.generator, "row", "left out: document not taken"] += 1
             continue
-        base = f"{row.doc_id}/{generators[row.generator]}/{design}"
+        base = f"{row.doc_id}/{row.generator}/{design}"
         try:
             sample = _sample(row, documents[row.doc_id], report)
             variant = sample["variant"]
@@ -144,7 +141,7 @@ def adopt(
                 **one,
                 "sample_id": f"{trajectory}/{one['version']}",
                 "trajectory_id": trajectory,
-                "generator": generators[row.generator],
+                "generator": row.generator,
                 "design": design,
             }
     for base, (row, _) in shared.items():
@@ -181,9 +178,9 @@ def _sample(row: ReleaseRow, document: Document, report: Report) -> dict[str, An
         ai_spans_token=runs(word_labels),
     )
     _check_values(row, place, document, tagged(text, ai_spans), ratios, report)
-    edited = [list(span) for span, label in zip(spans, sentence_labels, strict=True) if label]
-    if edited != [list(span) for span in ai_spans]:
-        report.disagrees(row, "ai_spans_char", [list(s) for s in ai_spans], f"sentences {edited}")
+    edited = [span for span, label in zip(spans, sentence_labels, strict=True) if label]
+    if edited != ai_spans:
+        report.disagrees(row, "ai_spans_char", pairs(ai_spans), f"sentences {pairs(edited)}")
     if not (edited or row.is_human):
         report.disagrees(row, "ai_spans_char", "[]", f"no AI sentence in {place.version}")
     return {
@@ -199,12 +196,12 @@ def _sample(row: ReleaseRow, document: Document, report: Report) -> dict[str, An
         "label": int(not row.is_human),  # deviations B1
         "text": text,
         "sentence_ids": _sentence_ids(row, document, len(spans), report),
-        "sentence_spans": [list(span) for span in spans],
+        "sentence_spans": spans,
         "sentence_labels": sentence_labels,
         "sentence_history": [[] for _ in spans],  # the release has none
-        "word_spans": [list(word) for word in words],
+        "word_spans": words,
         "word_labels": word_labels,
-        "ai_spans": [list(span) for span in ai_spans],
+        "ai_spans": ai_spans,
         **ratios,
     }
 
@@ -212,17 +209,23 @@ def _sample(row: ReleaseRow, document: Document, report: Report) -> dict[str, An
 def _ai_spans(row: ReleaseRow, text: str, report: Report) -> list[Span]:
     """The row's AI spans, ordered, disjoint, none empty or beyond the text."""
     try:
-        pairs = sorted((int(start), int(end)) for start, end in listed(row.values["ai_spans_char"]))
+        released = sorted(
+            (int(start), int(end)) for start, end in listed(row.values["ai_spans_char"])
+        )
     except (ValueError, TypeError) as error:
         raise UnusableRowError("ai_spans_char: no list of pairs") from error
-    spans = [Span(start, min(end, len(text))) for start, end in pairs if start < end]
+    spans = [Span(start, min(end, len(text))) for start, end in released if start < end]
     if any(start < 0 or start >= len(text) for start, _ in spans):
         raise UnusableRowError("ai_spans_char: a span outside the text")
     if any(b.start < a.end for a, b in pairwise(spans)):
         raise UnusableRowError("ai_spans_char: spans that overlap")
-    if [tuple(span) for span in spans] != pairs:
-        report.disagrees(row, "ai_spans_char", pairs, [tuple(span) for span in spans])
+    if spans != released:
+        report.disagrees(row, "ai_spans_char", pairs(released), pairs(spans))
     return spans
+
+
+def pairs(spans: Iterable[tuple[int, int]]) -> list[list[int]]:
+    return [list(span) for span in spans]
 
 
 def runs(labels: Sequence[int]) -> list[list[int]]:

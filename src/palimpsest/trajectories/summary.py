@@ -1,6 +1,6 @@
 """How many texts there are and how long they are: the numbers of the paper's Tables 2, 5 and 6."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,33 +28,27 @@ class _Cell:
         self.sentences += len(row["sentence_spans"])
         self.words += len(row["word_spans"])
 
+    def counts(self) -> tuple[int, int, int, float, float]:
+        n = self.samples
+        return len(self.documents), len(self.trajectories), n, self.sentences / n, self.words / n
+
 
 def summarise(
-    rows: Iterable[Mapping[str, Any]], split_of: Mapping[str, str], held_out: Container[str]
+    rows: Iterable[Mapping[str, Any]], split_of: Mapping[str, str], held_out: bool = False
 ) -> pd.DataFrame:
     """Counts, and a sample's average size, for each design, domain, generator and split.
 
-    Of each row `COLUMNS` are read, `split_of` gives a document's split. The generator `all` stands
-    for those that are not held out. Documents with equal texts are one, as in Table 2.
+    Of each row `COLUMNS` are read; `split_of` gives a document's split. The generator `all` stands
+    for all of those that are not held out. Documents with equal texts are one, as in Table 2.
     """
-    cells: dict[tuple[str, str, str, bool, str], _Cell] = {}
+    cells: dict[tuple[str, str, str, str], _Cell] = {}
     for row in rows:
-        generator, apart = row["generator"], row["generator"] in held_out
-        for name in (generator,) if apart else (generator, ALL):
-            key = row["design"], row["domain"], name, apart, split_of[row["doc_id"]]
+        for generator in (row["generator"],) if held_out else (row["generator"], ALL):
+            key = row["design"], row["domain"], generator, split_of[row["doc_id"]]
             cells.setdefault(key, _Cell()).add(row)
-    names = ["design", "domain", "generator", "held_out", "split"]
+    names = ["design", "domain", "generator", "split"]
+    counted = ["documents", "trajectories", "samples", "avg_sentences", "avg_words"]
     return pd.DataFrame(
-        [
-            {
-                **dict(zip(names, key, strict=True)),
-                "documents": len(cell.documents),
-                "trajectories": len(cell.trajectories),
-                "samples": cell.samples,
-                "avg_sentences": cell.sentences / cell.samples,
-                "avg_words": cell.words / cell.samples,
-            }
-            for key, cell in sorted(cells.items())
-        ],
-        columns=[*names, "documents", "trajectories", "samples", "avg_sentences", "avg_words"],
+        [(*key, *cell.counts(), held_out) for key, cell in sorted(cells.items())],
+        columns=[*names, *counted, "held_out"],
     )

@@ -75,6 +75,11 @@ def _parser() -> argparse.ArgumentParser:
     view.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
     view.add_argument("--output", type=Path, default=Path("reports/trajectory.html"))
     view.set_defaults(run=_view)
+    experiment = commands.add_parser("experiment", help="run what is left of an experiment")
+    experiment.add_argument("name", nargs="?", help="without it: all experiments and their state")
+    experiment.add_argument("--size", choices=("demo", "paper"), default="demo")
+    experiment.add_argument("--jobs", type=int, default=1)
+    experiment.set_defaults(run=_experiment)
     sheet = commands.add_parser(
         "review", help="a sheet of revisions to check by hand, and its sums"
     )
@@ -175,6 +180,17 @@ def _review(arguments: argparse.Namespace) -> None:
         return
     items = review.sample(text_files(arguments.design), arguments.sample, arguments.seed)
     for path in review.write(items, arguments.output):
+        print(path)
+
+
+def _experiment(arguments: argparse.Namespace) -> None:
+    from palimpsest import experiments
+
+    if arguments.name is None:
+        for line in experiments.listing(arguments.size):
+            print(line)
+        return
+    for path in experiments.report(arguments.name, arguments.size, arguments.jobs):
         print(path)
 
 

@@ -1,6 +1,7 @@
 """The schema of params.yaml: types, defaults' places, and errors that name key and fix."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -151,8 +152,10 @@ def project_root() -> Path:
     return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve()
 
 
-def load_params(path: Path = Path("params.yaml")) -> Params:
-    """Read and check params.yaml.
+def load_params(
+    path: Path = Path("params.yaml"), overrides: Mapping[str, Any] | None = None
+) -> Params:
+    """Read and check params.yaml, with other values for some dotted keys.
 
     Raises:
         InputError: a file that is missing, a key that is unknown, missing or of the wrong type, a
@@ -167,6 +170,8 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
     if not isinstance(given, DictConfig):
         raise InputError(f"{path} holds no mapping of keys to values")
     try:
+        for key, value in (overrides or {}).items():
+            OmegaConf.update(given, key, value, merge=False)
         merged = OmegaConf.merge(OmegaConf.structured(Params), given)
         params = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ from palimpsest.records import (
     write_rows,
 )
 from palimpsest.run_keys import code_digests, digest, run_key, short_digest
+from palimpsest.trajectories.designs import generators
 
 if TYPE_CHECKING:
     from palimpsest.trajectories.assignments import Assignment, Size
@@ -53,6 +54,7 @@ MODEL_FOLDER = ARTIFACTS / "model"
 PREDICTIONS_FILE = ARTIFACTS / "predictions.parquet"
 RECORDS_FILE = ARTIFACTS / "records.parquet"
 PLOTS_FOLDER = ARTIFACTS / "plots"
+PAGES_FOLDER = ARTIFACTS / "trajectories"
 
 TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the corpus
 
@@ -91,7 +93,7 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         return
     from palimpsest.editors.budget import Budget
     from palimpsest.editors.factory import make_editor
-    from palimpsest.editors.journal import Journal, JournalledEditor, journal_path
+    from palimpsest.editors.journal import Journal, JournalledEditor, journal_path, only_writer
     from palimpsest.trajectories.assignments import Assignment, assignments
     from palimpsest.trajectories.build import build_trajectories
     from palimpsest.trajectories.tally import Tally
@@ -114,7 +116,8 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         log.info("%s by %s: %d requests sent, %d answered by the journal; %s", brief.design,
                  brief.generator, editor.asked, editor.repeated, tally.describe())  # fmt: skip
 
-    with Journal(journal_path(project_root())) as journal:
+    root = project_root()
+    with only_writer(root), Journal(journal_path(root)) as journal:
         for design in _designs(params):
             for held_out in (False, True):
                 part = [
@@ -258,6 +261,7 @@ def evaluate(params: Params) -> None:
     from palimpsest.evaluation.report import Context
     from palimpsest.evaluation.report import evaluate as evaluate_answers
     from palimpsest.evaluation.summary import by_version, headline
+    from palimpsest.reports.viewer import answers_to, first_trajectories, write_pages
 
     given = params.detector_settings()
     thresholds = _thresholds_for(params)
@@ -283,6 +287,9 @@ def evaluate(params: Params) -> None:
         _write_json(ARTIFACTS / "metrics.json", headline(records))
         PLOTS_FOLDER.mkdir(exist_ok=True)
         by_version(records).to_csv(PLOTS_FOLDER / "by_version.csv", index=False)
+        shown = first_trajectories(test_rows())
+        answered = answers_to(chain.from_iterable(shown), PREDICTIONS_FILE)
+        write_pages(shown, {params.detector: answered}, PAGES_FOLDER)
         keys = {"train": thresholds["key"], "evaluate": _evaluate_key(params)}
         _write_json(ARTIFACTS / "run.json", keys)
         _log_evaluation(run)
@@ -319,6 +326,31 @@ STAGES: dict[str, Callable[[Params], None]] = {
 }
 
 
+def configuration(params: Params) -> str:
+    """A key of everything that a run of all stages depends on, known before any has run.
+
+    Unlike the stages' own keys it cannot see that another configuration gives the same texts.
+    """
+    source = Path(params.corpus.source)
+    used = {name: params.generators[name] for d in _designs(params) for name in
+            generators(d, params.trajectory)}  # fmt: skip
+    identity = {
+        "corpus": asdict(params.corpus),
+        "source": digest(source) if source.exists() else None,
+        "trajectory": asdict(params.trajectory),
+        "prompts": digest(Path(params.trajectory.prompt_sets)),
+        "generators": {name: asdict(generator) for name, generator in used.items()},
+        "benchmark": params.benchmark,
+        "dtype": params.dtype,
+        "detector": params.detector,
+        "settings": _settings(params),
+        "train": asdict(params.train),
+        "evaluate": asdict(params.evaluate),
+        "code": {stage: code_digests(stage, _modules(params)) for stage in STAGES},
+    }
+    return short_digest(identity)
+
+
 def _train_run(params: Params) -> AbstractContextManager[tracking.Run]:
     return tracking.tracked(
         params.benchmark,
@@ -337,7 +369,10 @@ def _evaluate_run(params: Params, train_key: str) -> AbstractContextManager[trac
         _evaluate_key(params),
         name=params.detector,
         params=_evaluate_params(params),
-        tags=_tags(params.evaluate.select),
+        tags={
+            **_tags(params.evaluate.select),
+            tracking.CONFIGURATIONS: configuration(params),
+        },
         parent_key=train_key,
     )
 
@@ -360,6 +395,7 @@ def _log_evaluation(run: tracking.Run) -> None:
         run.artifact(file, "tables")
     run.artifact(PREDICTIONS_FILE)
     run.artifact(PLOTS_FOLDER, "plots")
+    run.artifact(PAGES_FOLDER, "trajectories")
 
 
 def texts_folder(design: str, held_out: bool = False) -> Path:
@@ -434,10 +470,10 @@ def _selected(
     split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
     domains = None if select.domains == "all" else set(select.domains)
     found = False
-    for folder, generators in _sources(select, learning):
+    for folder, names in _sources(select, learning):
         for row in read_rows(folder):
             its_split = split_of[row["doc_id"]]
-            if its_split not in splits or row["generator"] not in generators:
+            if its_split not in splits or row["generator"] not in names:
                 continue
             if domains is None or row["domain"] in domains:
                 found = True

@@ -20,7 +20,7 @@ from palimpsest.records import Document, Language, Sentence, Span, Split
 PREFIX = "opai-bench:"
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 HELD_OUT = ("qwen3-8b",)  # the generators that the paper's averages leave out
-RELEASED = "opai-bench release"  # what stands for the prompt set of adopted texts
+RELEASED = "opai-bench-release"  # what stands for the prompt set of adopted texts
 
 # The paper's Table 3. A schedule in params says what would be generated, not what was released.
 SCHEDULE = {

@@ -221,16 +221,18 @@ def release_rows(
         if first is None:
             continue
         names = _names(file.path, first)
+        is_old = any(name != known for name, known in names.items())
         id_column = _document_column(file.path)
         for number, record in read_records(file.path):
             values = {name: record[names[name]] for name in columns if name in names}
             values |= {name: record[name] for name in ("C_sent_target", "sentence_ids")
                        if name in record}  # fmt: skip
-            domain = (values.get("domain") or file.domain).strip()
-            domain = _DOMAINS.get(domain, domain)
-            doc_id = record[id_column].strip()
-            # openai/gpt-5.4, as older deliveries have it
-            generator = (values.get("generator") or file.generator).rsplit("/", 1)[-1].lower()
+            domain = values.get("domain") or file.domain
+            generator = values.get("generator") or file.generator
+            if is_old:  # essay, and openai/gpt-5.4
+                domain = _DOMAINS.get(domain, domain)
+                generator = generator.rsplit("/", 1)[-1].lower()
+            doc_id = record[id_column]
             yield ReleaseRow(
                 file=file,
                 number=number,

@@ -270,7 +270,6 @@ def _check_values(
         report.disagrees(row, "edit_operation", row.operation, f"{place.version}: {scheduled}")
     for column, released, expected in (
         ("split", row.values.get("split", row.file.split), document.split),
-        ("domain", row.domain, row.file.domain),
         ("text_tagged", row.values.get("text_tagged", text_tagged), text_tagged),
     ):
         if released != expected:

@@ -63,7 +63,12 @@ def export_opai_bench(
             if path not in writers:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 file = path.open("w", encoding="utf-8", newline="")
-                writers[path] = csv.writer(open_files.enter_context(file), lineterminator="\n")
+                # quoted, since a lone carriage return would end an unquoted field
+                writers[path] = csv.writer(
+                    open_files.enter_context(file),
+                    lineterminator="\n",
+                    quoting=csv.QUOTE_NONNUMERIC,
+                )
                 writers[path].writerow(COLUMNS)
             record = _record(row, split)
             writers[path].writerow(map(_cell, (record[column] for column in COLUMNS)))

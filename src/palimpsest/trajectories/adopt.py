@@ -49,7 +49,7 @@ class Report:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # a lone surrogate may stand in a list's escapes, never in UTF-8
         self._file = self.path.open("w", encoding="utf-8", errors="backslashreplace", newline="")
-        self._lines = csv.writer(self._file, lineterminator="\n")
+        self._lines = csv.writer(self._file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         self._lines.writerow(["file", "row", "verdict", "column", "released", "derived"])
         return self
 

@@ -89,6 +89,11 @@ def _parser() -> argparse.ArgumentParser:
     sheet.add_argument("--output", type=Path, default=Path("reports/review"))
     sheet.add_argument("--read", type=Path, metavar="CSV", help="sum up a filled-in sheet instead")
     sheet.set_defaults(run=_review)
+    export = commands.add_parser("export", help="write the texts in another project's format")
+    export.add_argument("--format", choices=("opai-bench",), required=True)
+    export.add_argument("--output", type=Path, required=True, help="a new folder")
+    export.add_argument("--design", choices=DESIGNS, action="append", help="all that are built")
+    export.set_defaults(run=_export)
     track = commands.add_parser("track", help="log the run behind the present outputs, if missing")
     track.set_defaults(run=_track)
     detectors = commands.add_parser("detectors", help="list the detectors")
@@ -197,6 +202,18 @@ def _experiment(arguments: argparse.Namespace) -> None:
         return
     for path in experiments.report(arguments.name, arguments.size, arguments.jobs):
         print(path)
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    from palimpsest.records import read_rows
+    from palimpsest.reports.export import export_opai_bench
+    from palimpsest.stages import SPLITS_FILE, text_files, texts_folder
+
+    designs = arguments.design or [d for d in DESIGNS if texts_folder(d).is_dir()]
+    rows = (row for design in designs for file in text_files(design) for row in read_rows(file))
+    split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
+    count = export_opai_bench(rows, split_of, arguments.output)
+    log.info("%s: %d samples", arguments.output, count)
 
 
 def _track(_: argparse.Namespace) -> None:

@@ -30,6 +30,7 @@ LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 @dataclass
 class Corpus:
     source: str
+    watch: str  # the file or folder that DVC watches for changes
     language: str
     domains: Any  # "all" or a list of names
     id_column: str
@@ -232,6 +233,11 @@ def _check(params: Params, path: Path) -> None:
         raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
 
     corpus = params.corpus
+    named = corpus.source.removeprefix("opai-bench:")
+    if "DVC_ROOT" in os.environ and (named == corpus.source or Path(named).exists()):
+        # else a change in the files would go unseen
+        fix = f"DVC watches it: set it to what corpus.source names, {named}"
+        require(corpus.watch == named, "corpus.watch", corpus.watch, fix)
     if "default" not in corpus.max_sentences:
         raise InputError(f"{path}: corpus.max_sentences needs the key `default` (null: no limit)")
     for domain, most in corpus.max_sentences.items():

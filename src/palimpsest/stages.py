@@ -65,8 +65,10 @@ TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the
 def corpus(params: Params) -> None:
     """Human documents from the source: normalised, in sentences, filtered, sampled."""
     from palimpsest.corpora.build import build_documents
+    from palimpsest.corpora.opai_bench import is_release, release_documents
 
-    built = build_documents(params.corpus)
+    build = release_documents if is_release(params.corpus.source) else build_documents
+    built = build(params.corpus)
     write_rows(DOCUMENTS_FILE, DOCUMENTS, map(document_row, built.documents))
     columns = ["doc_id", "domain", "reason", "place"]
     rejected = pd.DataFrame(list(map(asdict, built.rejections)), columns=columns)
@@ -87,12 +89,16 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         InputError: a share of dropped trajectories above `trajectory.max_dropped`, a cost limit
             that is reached or that nothing has a price for.
     """
+    from palimpsest.corpora.opai_bench import is_release
+
+    if is_release(params.corpus.source):
+        _adopt(params)
+        return
     from palimpsest.editors.budget import Budget
     from palimpsest.editors.factory import make_editor
     from palimpsest.editors.journal import Journal, JournalledEditor, journal_path, only_writer
     from palimpsest.trajectories.assignments import Assignment, assignments
     from palimpsest.trajectories.build import build_trajectories
-    from palimpsest.trajectories.summary import summarise
     from palimpsest.trajectories.tally import Tally
 
     budget = Budget(max_cost)
@@ -113,7 +119,6 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         log.info("%s by %s: %d requests sent, %d answered by the journal; %s", brief.design,
                  brief.generator, editor.asked, editor.repeated, tally.describe())  # fmt: skip
 
-    facts = []
     root = project_root()
     with only_writer(root), Journal(journal_path(root)) as journal:
         for design in _designs(params):
@@ -125,8 +130,7 @@ def generate(params: Params, max_cost: float | None = None) -> None:
                 ]
                 texts = texts_folder(design, held_out) / "texts.parquet"
                 write_rows(texts, TEXTS, (row for each in part for row in rows(journal, *each)))
-                facts.append(summarise(read_rows(texts)).assign(held_out=held_out))
-    pd.concat(facts).to_csv(ARTIFACTS / "statistics.csv", index=False)
+    _write_statistics(_designs(params))
     revisions = [
         {"design": assignment.brief.design, "generator": assignment.brief.generator, **row}
         for assignment, tally in work
@@ -143,6 +147,50 @@ def generate(params: Params, max_cost: float | None = None) -> None:
                 "allows; artifacts/revisions.csv counts the reasons, and "
                 "trajectory.on_rejection=later keeps such sentences human"
             )
+
+
+def _adopt(params: Params) -> None:
+    """The texts of the OpAI-Bench release in the place of generated ones."""
+    from palimpsest.corpora.opai_bench import HELD_OUT
+    from palimpsest.trajectories.adopt import Report, adopt
+
+    documents = {document.doc_id: document for document in read_documents(DOCUMENTS_FILE)}
+
+    def belongs(held_out: bool, generator: str) -> bool:
+        known = params.generators.get(generator)
+        return held_out == (generator in HELD_OUT if known is None else known.held_out)
+
+    revisions = []
+    for design in _designs(params):
+        for held_out in (False, True):
+            folder = texts_folder(design, held_out)
+            with Report(folder / "release.csv") as report:
+                wanted = partial(belongs, held_out)
+                rows = adopt(params.corpus, design, documents, wanted, report)
+                count = write_rows(folder / "texts.parquet", TEXTS, rows)
+            if not count and not held_out:
+                raise InputError(
+                    f"no row of the release gave a text: {report.path} names the rejected ones"
+                )
+            for row in report.rows():
+                log.info("%s by %s: %s, %s: %d", design, row["generator"], row["kind"],
+                         row["reason"], row["count"])  # fmt: skip
+                revisions.append({"design": design, **row})
+    pd.DataFrame(revisions).to_csv(ARTIFACTS / "revisions.csv", index=False)
+    _write_statistics(_designs(params))
+
+
+def _write_statistics(designs: Iterable[str]) -> None:
+    from palimpsest.splits import split_rows
+    from palimpsest.trajectories.summary import COLUMNS, summarise
+
+    splits = {row["doc_id"]: row["split"] for row in split_rows(read_documents(DOCUMENTS_FILE))}
+    facts = [
+        summarise(read_rows(texts_folder(design, held_out), COLUMNS), splits, held_out)
+        for design in designs
+        for held_out in (False, True)
+    ]
+    pd.concat(facts).to_csv(ARTIFACTS / "statistics.csv", index=False)
 
 
 def plan(params: Params) -> pd.DataFrame:

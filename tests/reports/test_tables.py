@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from palimpsest.reports.formats import escape, latex, markdown
-from palimpsest.reports.tables import by_version_tables, labels, listing, statistics, write_tables
+from palimpsest.reports.tables import by_version_tables, labels, listing, write_tables
 from palimpsest.tracking import Evaluation
+from palimpsest.trajectories.summary import summarise
 
 
 def evaluation(run_id: str, detector: str = "length", **params: str) -> Evaluation:
@@ -34,19 +35,15 @@ def evaluation(run_id: str, detector: str = "length", **params: str) -> Evaluati
             for generator in ("g", "mean")
         ]
     )  # fmt: skip
-    statistics = pd.DataFrame(
-        {
-            "design": "cumulative", "domain": ["essays", "essays", "news"],
-            "generator": ["a", "b", "a"], "documents": [4, 2, 3], "trajectories": [4, 2, 3],
-            "samples": [36, 18, 27], "avg_sentences": [10.0, 13.0, 20.0],
-            "avg_words": [200.0, 230.0, 400.0],
-        }
-    )  # fmt: skip
+    text = {
+        "design": "cumulative", "domain": "essays", "generator": "g", "doc_id": "d", "group": "d",
+        "trajectory_id": "d/g", "sentence_spans": [(0, 1)], "word_spans": [(0, 1)],
+    }  # fmt: skip
     described = {
         "detector": detector, "design": "cumulative", "texts": "abc", "regime": "baseline",
         "profile": "demo", **params,
     }  # fmt: skip
-    return Evaluation(run_id, described, {}, records, statistics)
+    return Evaluation(run_id, described, {}, records, summarise([text], {"d": "test"}))
 
 
 def test_the_version_table_prints_as_the_paper_does() -> None:
@@ -62,12 +59,6 @@ def test_every_number_is_traceable_to_its_run() -> None:
     (table,) = by_version_tables([evaluation("r1"), evaluation("r2", "random")])
     assert set(table.data["run_id"]) == {"r1", "r2"}
     assert table.data["value"].tolist().count(0.772) == 4
-
-
-def test_statistics_weigh_generators_by_their_samples() -> None:
-    table = statistics([evaluation("r1")])
-    assert table.rows[0] == ["essays", "4", "6", "54", "11.0", "210.0"]
-    assert table.rows[-1][:4] == ["total", "7", "9", "81"]
 
 
 def test_runs_of_one_detector_are_told_apart_by_what_differs() -> None:

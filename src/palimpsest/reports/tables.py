@@ -8,6 +8,7 @@ import pandas as pd
 
 from palimpsest.evaluation.report import MEAN, preferred_threshold
 from palimpsest.reports.formats import Table, write
+from palimpsest.reports.statistics import statistics_tables
 from palimpsest.tracking import Evaluation
 
 # Accuracy and F1 of the AI class, as the paper's Tables 8 and 10 print them.
@@ -26,48 +27,12 @@ def write_tables(evaluations: Sequence[Evaluation], folder: Path) -> list[Path]:
     paths = []
     for name, runs in by_texts.items():
         place = folder if len(by_texts) == 1 else folder / name
-        for table in [statistics(runs), *by_version_tables(runs), listing(runs)]:
+        for table in [*statistics_tables(runs[-1]), *by_version_tables(runs), listing(runs)]:
             paths += write(table, place)
     index = folder / "index.md"
     pages = [path.read_text(encoding="utf-8") for path in paths if path.suffix == ".md"]
     index.write_text("\n".join(pages), encoding="utf-8")
     return [index, *paths]
-
-
-def statistics(runs: Sequence[Evaluation]) -> Table:
-    """Documents, trajectories, samples and average sizes by domain, as in the paper's Table 2."""
-    facts = runs[-1].statistics
-    facts = facts[facts["design"] == runs[-1].params["design"]]
-    sums = facts.assign(
-        sentences=facts["avg_sentences"] * facts["samples"],
-        words=facts["avg_words"] * facts["samples"],
-    )
-    by_domain = sums.groupby("domain", as_index=False).agg(
-        documents=("documents", "max"),
-        trajectories=("trajectories", "sum"),
-        samples=("samples", "sum"),
-        sentences=("sentences", "sum"),
-        words=("words", "sum"),
-    )
-    total = by_domain.drop(columns="domain").sum().to_frame().T.assign(domain="total")
-    data = pd.concat([by_domain, total[by_domain.columns]], ignore_index=True)
-    data["avg_sentences"] = data.pop("sentences") / data["samples"]
-    data["avg_words"] = data.pop("words") / data["samples"]
-    rows = [
-        [
-            str(row["domain"]),
-            *(f"{int(row[name]):,}" for name in ("documents", "trajectories", "samples")),
-            *(f"{row[name]:.1f}" for name in ("avg_sentences", "avg_words")),
-        ]
-        for row in data.to_dict("records")
-    ]
-    return Table(
-        name="statistics",
-        caption=f"Statistics of the texts ({runs[-1].params['design']})",
-        header=["Domain", "Documents", "Trajectories", "Samples", "Avg. sentences", "Avg. words"],
-        rows=rows,
-        data=data.assign(run_id=runs[-1].run_id),
-    )
 
 
 def by_version_tables(runs: Sequence[Evaluation]) -> Iterable[Table]:

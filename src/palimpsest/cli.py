@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.captureWarnings(True)
     # Heavy libraries announce themselves; what a user must know, palimpsest says itself.
-    for noisy in ("httpx", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
+    for noisy in ("httpx", "httpx2", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -79,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     view.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
     view.add_argument("--output", type=Path, default=Path("reports/trajectory.html"))
     view.set_defaults(run=_view)
+    experiment = commands.add_parser("experiment", help="run what is left of an experiment")
+    experiment.add_argument("name", nargs="?", help="without it: all experiments and their state")
+    experiment.add_argument("--size", choices=("demo", "paper"), default="demo")
+    experiment.add_argument("--jobs", type=int, default=1)
+    experiment.set_defaults(run=_experiment)
     sheet = commands.add_parser(
         "review", help="a sheet of revisions to check by hand, and its sums"
     )
@@ -88,10 +93,20 @@ def _parser() -> argparse.ArgumentParser:
     sheet.add_argument("--output", type=Path, default=Path("reports/review"))
     sheet.add_argument("--read", type=Path, metavar="CSV", help="sum up a filled-in sheet instead")
     sheet.set_defaults(run=_review)
+    export = commands.add_parser("export", help="write the texts in another project's format")
+    export.add_argument("--format", choices=("opai-bench",), required=True)
+    export.add_argument("--output", type=Path, required=True, help="a new folder")
+    export.add_argument("--design", choices=DESIGNS, action="append", help="all that are built")
+    export.set_defaults(run=_export)
     track = commands.add_parser("track", help="log the run behind the present outputs, if missing")
     track.set_defaults(run=_track)
     detectors = commands.add_parser("detectors", help="list the detectors")
     detectors.set_defaults(run=_detectors)
+    cache = commands.add_parser("cache", help="what the store of token statistics holds")
+    cache.set_defaults(run=_cache)
+    clear = cache.add_subparsers(metavar="action").add_parser("clear", help="forget all of it")
+    clear.add_argument("--model", metavar="NAME", help="forget only what this model read")
+    clear.set_defaults(run=_cache_clear)
     return parser
 
 
@@ -185,6 +200,29 @@ def _review(arguments: argparse.Namespace) -> None:
         print(path)
 
 
+def _experiment(arguments: argparse.Namespace) -> None:
+    from palimpsest import experiments
+
+    if arguments.name is None:
+        for line in experiments.listing(arguments.size):
+            print(line)
+        return
+    for path in experiments.report(arguments.name, arguments.size, arguments.jobs):
+        print(path)
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    from palimpsest.records import read_rows
+    from palimpsest.reports.export import export_opai_bench
+    from palimpsest.stages import SPLITS_FILE, text_files, texts_folder
+
+    designs = arguments.design or [d for d in DESIGNS if texts_folder(d).is_dir()]
+    rows = (row for design in designs for file in text_files(design) for row in read_rows(file))
+    split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
+    count = export_opai_bench(rows, split_of, arguments.output)
+    log.info("%s: %d samples", arguments.output, count)
+
+
 def _track(_: argparse.Namespace) -> None:
     from palimpsest.params import load_params
     from palimpsest.stages import track
@@ -198,3 +236,20 @@ def _detectors(_: argparse.Namespace) -> None:
     width = max(map(len, REGISTRY))
     for name, entry in sorted(REGISTRY.items()):
         print(f"{name:{width}}  {entry.native:9} {entry.regime:16} {entry.paper}")
+
+
+def _cache(_: argparse.Namespace) -> None:
+    from palimpsest.statistics.cache import Cache
+
+    cache = Cache.of_user()
+    usage = cache.usage()
+    entries, size = sum(one.entries for one in usage), sum(one.bytes for one in usage)
+    print(f"{cache.path}: {entries} entries, {size / 2**20:.1f} of {cache.limit / 2**20:.0f} MiB")
+    for one in usage:
+        print(f"{one.entries:9} {one.bytes / 2**20:9.1f} MiB  {one.model}")
+
+
+def _cache_clear(arguments: argparse.Namespace) -> None:
+    from palimpsest.statistics.cache import Cache
+
+    print(f"forgot {Cache.of_user().clear(arguments.model)} entries")

@@ -1,6 +1,7 @@
 """The schema of params.yaml: types, defaults' places, and errors that name key and fix."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -22,11 +23,14 @@ OPERATIONS = ("polish", "paraphrase", "style", "compress", "expand")
 DESIGNS = ("cumulative", "independent", "coverage", "operation")
 BENCHMARKS = ("opai-bench",)
 PROFILES = ("demo", "paper")
+EDITORS = ("openai-compatible", "transformers", "vllm")
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass
 class Corpus:
     source: str
+    watch: str  # the file or folder that DVC watches for changes
     language: str
     domains: Any  # "all" or a list of names
     id_column: str
@@ -97,6 +101,9 @@ class Generator:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     timeout: float = 120.0  # seconds until a request counts as lost and is sent again
+    limit_field: str = "max_tokens"  # OpenAI takes only max_completion_tokens for its newer models
+    thinking_tokens: int = 0  # on top of a reply's limit, for a model that always thinks
+    seeds: bool = False  # send the draw as `seed`; for servers that know it, such as vLLM
 
 
 @dataclass
@@ -150,8 +157,10 @@ def project_root() -> Path:
     return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve()
 
 
-def load_params(path: Path = Path("params.yaml")) -> Params:
-    """Read and check params.yaml.
+def load_params(
+    path: Path = Path("params.yaml"), overrides: Mapping[str, Any] | None = None
+) -> Params:
+    """Read and check params.yaml, with other values for some dotted keys.
 
     Raises:
         InputError: a file that is missing, a key that is unknown, missing or of the wrong type, a
@@ -166,6 +175,8 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
     if not isinstance(given, DictConfig):
         raise InputError(f"{path} holds no mapping of keys to values")
     try:
+        for key, value in (overrides or {}).items():
+            OmegaConf.update(given, key, value, merge=False)
         merged = OmegaConf.merge(OmegaConf.structured(Params), given)
         params = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:
@@ -222,6 +233,11 @@ def _check(params: Params, path: Path) -> None:
         raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
 
     corpus = params.corpus
+    named = corpus.source.removeprefix("opai-bench:")
+    if "DVC_ROOT" in os.environ and (named == corpus.source or Path(named).exists()):
+        # else a change in the files would go unseen
+        fix = f"DVC watches it: set it to what corpus.source names, {named}"
+        require(corpus.watch == named, "corpus.watch", corpus.watch, fix)
     if "default" not in corpus.max_sentences:
         raise InputError(f"{path}: corpus.max_sentences needs the key `default` (null: no limit)")
     for domain, most in corpus.max_sentences.items():
@@ -253,6 +269,8 @@ def _check(params: Params, path: Path) -> None:
         require(bool(levels) and rises, f"trajectory.ablations.{key}", levels, fix)
     dropped = trajectory.max_dropped
     require(0 <= dropped <= 1, "trajectory.max_dropped", dropped, "give a share from 0 to 1")
+    for name, generator in params.generators.items():
+        _check_generator(generator, f"{path}: generators.{name}")
     last = 0
     for i, (version, step) in enumerate(trajectory.schedule.items(), start=1):
         key = f"trajectory.schedule.{version}"
@@ -264,3 +282,38 @@ def _check(params: Params, path: Path) -> None:
     require(0 < params.train.fpr < 1, "train.fpr", params.train.fpr, "give a rate between 0 and 1")
     resamples = params.evaluate.resamples
     require(resamples >= 100, "evaluate.resamples", resamples, "an interval needs at least 100")
+
+
+# Body fields that the editor itself fills in, from the request or the params.
+_OWN_FIELDS = {"model", "messages", "temperature", *LIMIT_FIELDS, "seed", "stream", "n"}
+
+
+def _check_generator(generator: Generator, place: str) -> None:
+    def require(holds: bool, key: str, fix: str) -> None:
+        if not holds:
+            raise InputError(f"{place}.{key} is {getattr(generator, key)!r}; {fix}")
+
+    for key, known in (("editor", EDITORS), ("limit_field", LIMIT_FIELDS)):
+        if getattr(generator, key) not in known:
+            raise InputError(f"{place}.{key}: {unknown('value', getattr(generator, key), known)}")
+    require(bool(generator.model), "model", "name a model")
+    fix = "give a share up to 1, or above that a number of documents"
+    require(0 < generator.documents < float("inf"), "documents", fix)
+    for key in ("top_k", "batch_size", "concurrency"):
+        require(getattr(generator, key) >= 1, key, "give a number from 1")
+    for key in ("requests_per_minute", "tokens_per_minute"):
+        require((getattr(generator, key) or 1) >= 1, key, "give a number from 1, or null")
+    require(generator.thinking_tokens >= 0, "thinking_tokens", "give a number from 0")
+    require(generator.timeout > 0, "timeout", "give seconds above 0")
+    if generator.temperatures is not None:
+        require(bool(generator.temperatures), "temperatures", "name at least one, or null")
+    if price := generator.price:
+        fix = "no price is below 0"
+        require(price.input >= 0 and price.output >= 0, "price", fix)
+    if generator.editor == "openai-compatible":
+        require(bool(generator.base_urls), "base_urls", "give the URL of at least one server")
+        fix = "each begins with http:// or https://"
+        fits = all(url.startswith(("http://", "https://")) for url in generator.base_urls)
+        require(fits, "base_urls", fix)
+    own = sorted(_OWN_FIELDS & set(generator.extra_body))
+    require(not own, "extra_body", f"the editor fills in {', '.join(own)} itself")

@@ -6,15 +6,16 @@ A stage imports what it needs inside its function, because those imports are par
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
 from tqdm import tqdm
 
 from palimpsest import tracking
@@ -32,14 +33,16 @@ from palimpsest.records import (
     document_row,
     labelled_of,
     prediction_row,
+    read_batches,
     read_documents,
     read_rows,
-    scores_of,
     text_of,
+    write_batches,
     write_frame,
     write_rows,
 )
 from palimpsest.run_keys import code_digests, digest, run_key, short_digest
+from palimpsest.trajectories.designs import generators
 
 if TYPE_CHECKING:
     from palimpsest.trajectories.assignments import Assignment, Size
@@ -50,9 +53,11 @@ ARTIFACTS = Path("artifacts")
 DOCUMENTS_FILE = ARTIFACTS / "documents.parquet"
 SPLITS_FILE = ARTIFACTS / "splits.parquet"
 MODEL_FOLDER = ARTIFACTS / "model"
+SAMPLES_FILE = ARTIFACTS / "samples.parquet"
 PREDICTIONS_FILE = ARTIFACTS / "predictions.parquet"
 RECORDS_FILE = ARTIFACTS / "records.parquet"
 PLOTS_FOLDER = ARTIFACTS / "plots"
+PAGES_FOLDER = ARTIFACTS / "trajectories"
 
 TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the corpus
 
@@ -60,8 +65,10 @@ TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the
 def corpus(params: Params) -> None:
     """Human documents from the source: normalised, in sentences, filtered, sampled."""
     from palimpsest.corpora.build import build_documents
+    from palimpsest.corpora.opai_bench import is_release, release_documents
 
-    built = build_documents(params.corpus)
+    build = release_documents if is_release(params.corpus.source) else build_documents
+    built = build(params.corpus)
     write_rows(DOCUMENTS_FILE, DOCUMENTS, map(document_row, built.documents))
     columns = ["doc_id", "domain", "reason", "place"]
     rejected = pd.DataFrame(list(map(asdict, built.rejections)), columns=columns)
@@ -82,12 +89,16 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         InputError: a share of dropped trajectories above `trajectory.max_dropped`, a cost limit
             that is reached or that nothing has a price for.
     """
+    from palimpsest.corpora.opai_bench import is_release
+
+    if is_release(params.corpus.source):
+        _adopt(params)
+        return
     from palimpsest.editors.budget import Budget
     from palimpsest.editors.factory import make_editor
-    from palimpsest.editors.journal import Journal, JournalledEditor, journal_path
+    from palimpsest.editors.journal import Journal, JournalledEditor, journal_path, only_writer
     from palimpsest.trajectories.assignments import Assignment, assignments
     from palimpsest.trajectories.build import build_trajectories
-    from palimpsest.trajectories.summary import summarise
     from palimpsest.trajectories.tally import Tally
 
     budget = Budget(max_cost)
@@ -108,8 +119,8 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         log.info("%s by %s: %d requests sent, %d answered by the journal; %s", brief.design,
                  brief.generator, editor.asked, editor.repeated, tally.describe())  # fmt: skip
 
-    facts = []
-    with Journal(journal_path(project_root())) as journal:
+    root = project_root()
+    with only_writer(root), Journal(journal_path(root)) as journal:
         for design in _designs(params):
             for held_out in (False, True):
                 part = [
@@ -119,8 +130,7 @@ def generate(params: Params, max_cost: float | None = None) -> None:
                 ]
                 texts = texts_folder(design, held_out) / "texts.parquet"
                 write_rows(texts, TEXTS, (row for each in part for row in rows(journal, *each)))
-                facts.append(summarise(read_rows(texts)).assign(held_out=held_out))
-    pd.concat(facts).to_csv(ARTIFACTS / "statistics.csv", index=False)
+    _write_statistics(_designs(params))
     revisions = [
         {"design": assignment.brief.design, "generator": assignment.brief.generator, **row}
         for assignment, tally in work
@@ -137,6 +147,50 @@ def generate(params: Params, max_cost: float | None = None) -> None:
                 "allows; artifacts/revisions.csv counts the reasons, and "
                 "trajectory.on_rejection=later keeps such sentences human"
             )
+
+
+def _adopt(params: Params) -> None:
+    """The texts of the OpAI-Bench release in the place of generated ones."""
+    from palimpsest.corpora.opai_bench import HELD_OUT
+    from palimpsest.trajectories.adopt import Report, adopt
+
+    documents = {document.doc_id: document for document in read_documents(DOCUMENTS_FILE)}
+
+    def belongs(held_out: bool, generator: str) -> bool:
+        known = params.generators.get(generator)
+        return held_out == (generator in HELD_OUT if known is None else known.held_out)
+
+    revisions = []
+    for design in _designs(params):
+        for held_out in (False, True):
+            folder = texts_folder(design, held_out)
+            with Report(folder / "release.csv") as report:
+                wanted = partial(belongs, held_out)
+                rows = adopt(params.corpus, design, documents, wanted, report)
+                count = write_rows(folder / "texts.parquet", TEXTS, rows)
+            if not count and not held_out:
+                raise InputError(
+                    f"no row of the release gave a text: {report.path} names the rejected ones"
+                )
+            for row in report.rows():
+                log.info("%s by %s: %s, %s: %d", design, row["generator"], row["kind"],
+                         row["reason"], row["count"])  # fmt: skip
+                revisions.append({"design": design, **row})
+    pd.DataFrame(revisions).to_csv(ARTIFACTS / "revisions.csv", index=False)
+    _write_statistics(_designs(params))
+
+
+def _write_statistics(designs: Iterable[str]) -> None:
+    from palimpsest.splits import split_rows
+    from palimpsest.trajectories.summary import COLUMNS, summarise
+
+    splits = {row["doc_id"]: row["split"] for row in split_rows(read_documents(DOCUMENTS_FILE))}
+    facts = [
+        summarise(read_rows(texts_folder(design, held_out), COLUMNS), splits, held_out)
+        for design in designs
+        for held_out in (False, True)
+    ]
+    pd.concat(facts).to_csv(ARTIFACTS / "statistics.csv", index=False)
 
 
 def plan(params: Params) -> pd.DataFrame:
@@ -208,8 +262,10 @@ def evaluate(params: Params) -> None:
     from palimpsest.detectors.interface import Runtime
     from palimpsest.detectors.registry import detector_class
     from palimpsest.evaluation.report import Context
-    from palimpsest.evaluation.report import evaluate as evaluate_answers
+    from palimpsest.evaluation.report import evaluate as evaluate_predictions
+    from palimpsest.evaluation.samples import TEXT_COLUMNS
     from palimpsest.evaluation.summary import by_version, headline
+    from palimpsest.reports.viewer import answers_to, first_trajectories, write_pages
 
     given = params.detector_settings()
     thresholds = _thresholds_for(params)
@@ -222,19 +278,25 @@ def evaluate(params: Params) -> None:
         held_out=_held_out(params.evaluate.select),
         resamples=params.evaluate.resamples,
         seed=params.evaluate.seed,
+        probabilities=getattr(detector, "probabilities", frozenset()),
     )
+    select = params.evaluate.select
 
     def test_rows() -> Iterator[dict[str, Any]]:
-        return (row for row, _ in _selected(params.evaluate.select, {"test"}))
+        return (row for row, _ in _selected(select, {"test"}))
 
     with _evaluate_run(params, thresholds["key"]) as run:
         write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows()))
-        answers = zip(test_rows(), map(scores_of, read_rows(PREDICTIONS_FILE)), strict=True)
-        records = evaluate_answers(answers, thresholds["levels"], context)
+        write_batches(SAMPLES_FILE, _batches(select, {"test"}, TEXT_COLUMNS))
+        samples, predictions = map(read_batches, (SAMPLES_FILE, PREDICTIONS_FILE))
+        records = evaluate_predictions(samples, predictions, thresholds["levels"], context)
         write_frame(RECORDS_FILE, RECORDS, records)
         _write_json(ARTIFACTS / "metrics.json", headline(records))
         PLOTS_FOLDER.mkdir(exist_ok=True)
         by_version(records).to_csv(PLOTS_FOLDER / "by_version.csv", index=False)
+        shown = first_trajectories(test_rows())
+        answered = answers_to(chain.from_iterable(shown), PREDICTIONS_FILE)
+        write_pages(shown, {params.detector: answered}, PAGES_FOLDER)
         keys = {"train": thresholds["key"], "evaluate": _evaluate_key(params)}
         _write_json(ARTIFACTS / "run.json", keys)
         _log_evaluation(run)
@@ -271,6 +333,31 @@ STAGES: dict[str, Callable[[Params], None]] = {
 }
 
 
+def configuration(params: Params) -> str:
+    """A key of everything that a run of all stages depends on, known before any has run.
+
+    Unlike the stages' own keys it cannot see that another configuration gives the same texts.
+    """
+    source = Path(params.corpus.source)
+    used = {name: params.generators[name] for d in _designs(params) for name in
+            generators(d, params.trajectory)}  # fmt: skip
+    identity = {
+        "corpus": asdict(params.corpus),
+        "source": digest(source) if source.exists() else None,
+        "trajectory": asdict(params.trajectory),
+        "prompts": digest(Path(params.trajectory.prompt_sets)),
+        "generators": {name: asdict(generator) for name, generator in used.items()},
+        "benchmark": params.benchmark,
+        "dtype": params.dtype,
+        "detector": params.detector,
+        "settings": _settings(params),
+        "train": asdict(params.train),
+        "evaluate": asdict(params.evaluate),
+        "code": {stage: code_digests(stage, _modules(params)) for stage in STAGES},
+    }
+    return short_digest(identity)
+
+
 def _train_run(params: Params) -> AbstractContextManager[tracking.Run]:
     return tracking.tracked(
         params.benchmark,
@@ -289,7 +376,10 @@ def _evaluate_run(params: Params, train_key: str) -> AbstractContextManager[trac
         _evaluate_key(params),
         name=params.detector,
         params=_evaluate_params(params),
-        tags=_tags(params.evaluate.select),
+        tags={
+            **_tags(params.evaluate.select),
+            tracking.CONFIGURATIONS: configuration(params),
+        },
         parent_key=train_key,
     )
 
@@ -310,8 +400,12 @@ def _log_evaluation(run: tracking.Run) -> None:
         run.metric(metric, value)
     for file in (RECORDS_FILE, ARTIFACTS / "statistics.csv", ARTIFACTS / "revisions.csv"):
         run.artifact(file, "tables")
+    run.artifact(MODEL_FOLDER / "thresholds.json", "tables")
+    # what each prediction is held against, so that runs are compared from the store alone
+    run.artifact(SAMPLES_FILE)
     run.artifact(PREDICTIONS_FILE)
     run.artifact(PLOTS_FOLDER, "plots")
+    run.artifact(PAGES_FOLDER, "trajectories")
 
 
 def texts_folder(design: str, held_out: bool = False) -> Path:
@@ -379,26 +473,40 @@ def _sources(select: Selection, learning: bool) -> list[tuple[Path, set[str]]]:
     return [(folder, names) for folder, names in parts if names]
 
 
-def _selected(
-    select: Selection, splits: set[str], learning: bool = False
-) -> Iterator[tuple[dict[str, Any], str]]:
-    """The samples that a selection names in these splits, each with its split."""
+def _batches(
+    select: Selection,
+    splits: set[str],
+    columns: Sequence[str] | None = None,
+    learning: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The samples that a selection names in these splits, in columns."""
     split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
-    domains = None if select.domains == "all" else set(select.domains)
     found = False
-    for folder, generators in _sources(select, learning):
-        for row in read_rows(folder):
-            its_split = split_of[row["doc_id"]]
-            if its_split not in splits or row["generator"] not in generators:
-                continue
-            if domains is None or row["domain"] in domains:
+    for folder, names in _sources(select, learning):
+        for batch in read_batches(folder, columns):
+            facts = batch.select(["doc_id", "generator", "domain"]).to_pandas()
+            chosen = facts["doc_id"].map(split_of).isin(splits)
+            chosen &= facts["generator"].isin(names)
+            if select.domains != "all":
+                chosen &= facts["domain"].isin(select.domains)
+            if chosen.any():
                 found = True
-                yield row, its_split
+                yield batch.filter(pa.array(chosen))
     if not found:
         raise InputError(
             f"no text of design {select.design} is in the splits {sorted(splits)}, domains "
             f"{select.domains} and generators {select.generators}: take more documents or others"
         )
+
+
+def _selected(
+    select: Selection, splits: set[str], learning: bool = False
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """The same samples as rows, each with its split."""
+    split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
+    for batch in _batches(select, splits, learning=learning):
+        for row in batch.to_pylist():
+            yield row, split_of[row["doc_id"]]
 
 
 def _human(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 import sqlite3
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -10,6 +12,7 @@ from palimpsest.editors.journal import (
     JournalledEditor,
     entry_of,
     journal_path,
+    only_writer,
 )
 from palimpsest.errors import InputError
 from palimpsest.trajectories.requests import Message, Pull, Reply, Request
@@ -138,3 +141,33 @@ def test_a_complete_journal_starts_no_more_work_than_it_hands_on(tmp_path: Path)
 
     first = next(JournalledEditor(ScriptedEditor(echo), journal).serve(pull))
     assert len(first) == taken < HELD + 64
+
+
+def test_a_journal_of_the_first_version_keeps_its_replies(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    with sqlite3.connect(path) as old:
+        old.execute(
+            "CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, text TEXT NOT NULL,"
+            " finish TEXT NOT NULL, tokens INTEGER NOT NULL) WITHOUT ROWID"
+        )
+        old.execute("INSERT INTO replies VALUES ('k', '{}', 'paid', 'stop', 1)")
+    for _ in range(2):
+        with Journal(path) as journal:
+            assert journal.find("k") == Reply("paid", "stop", 1, 0)
+
+
+def test_a_second_generation_waits_for_the_first(tmp_path: Path) -> None:
+    order = []
+
+    def generation(name: str) -> None:
+        with only_writer(tmp_path):
+            order.append(f"{name} begins")
+            time.sleep(0.2)
+            order.append(f"{name} ends")
+
+    threads = [Thread(target=generation, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [step.split()[1] for step in order] == ["begins", "ends", "begins", "ends"]

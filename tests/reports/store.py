@@ -1,10 +1,15 @@
 """An MLflow store of synthetic runs, filled through tracking's own functions."""
 
+import json
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from palimpsest.evaluation.samples import TEXT_COLUMNS
 from palimpsest.evaluation.summary import version_number
-from palimpsest.records import PREDICTIONS, write_rows
+from palimpsest.records import PREDICTIONS, TEXTS, write_rows
 from palimpsest.tracking import tracked
 from tests.reports import synthetic
 
@@ -38,8 +43,14 @@ def log(
         tables.mkdir()
         records.to_parquet(tables / "records.parquet", index=False)
         synthetic.statistics(design).to_csv(tables / "statistics.csv", index=False)
+        levels = {"published": None, "calibrated": {"value": 0.5}}
+        thresholds = {"levels": dict.fromkeys(("document", "sentence", "word"), levels)}
+        (tables / "thresholds.json").write_text(json.dumps(thresholds))
         run.artifact(tables, "tables")
-        rows = synthetic.predictions(detector, design, documents, seed)
+        samples = pa.Table.from_pylist(list(synthetic.texts(design, documents)), schema=TEXTS)
+        pq.write_table(samples.select(TEXT_COLUMNS), folder / "samples.parquet")
+        run.artifact(folder / "samples.parquet")
+        rows = synthetic.predictions(detector, design, native, documents, seed)
         write_rows(folder / "predictions.parquet", PREDICTIONS, rows)
         run.artifact(folder / "predictions.parquet")
         if design in ("cumulative", "independent"):

@@ -9,6 +9,7 @@ import pandas as pd
 
 from palimpsest.records import Scores, prediction_row
 from palimpsest.tracking import Evaluation
+from palimpsest.trajectories.summary import summarise
 
 DOMAINS = ("abstracts", "essays", "news", "reports")
 OPERATIONS = ("compress", "expand", "paraphrase")
@@ -76,7 +77,7 @@ def records(
     table = pd.DataFrame(rows, columns=columns)
     table = table.assign(
         n=100, n_unscored=0, low=table["value"] - 0.04, high=table["value"] + 0.04, design=design,
-        detector=detector, regime=regime,
+        detector=detector, regime=regime, threshold_value=0.5,
         threshold=np.where(table["metric"] == "auroc", "none", "calibrated"),
     )  # fmt: skip
     own = table[~table["held_out"]]
@@ -90,15 +91,65 @@ def _mean_over(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return means.assign(**{column: "mean"})[table.columns]
 
 
-def statistics(design: str) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "design": design, "domain": ["essays", "essays", "news"],
-            "generator": ["g1", "g2", "g1"], "documents": [4, 2, 3], "trajectories": [4, 2, 3],
-            "samples": [36, 18, 27], "avg_sentences": [10.0, 13.0, 20.0],
-            "avg_words": [200.0, 230.0, 400.0],
+def texts(design: str, documents: int = 1) -> Iterator[dict[str, Any]]:
+    """A design's samples, four sentences of four words each."""
+    words = [(5 * i, 5 * i + 4) for i in range(16)]
+    sentences = [(20 * i, 20 * i + 19) for i in range(4)]
+    for number in range(documents):
+        domain = DOMAINS[number % 4]
+        for generator in ("g1", "g2", "h"):
+            for variant, version, operation, coverage in cells(design):
+                ai = -(-4 * coverage // 100)
+                place = [f"{domain}-{number}", generator, design, variant]
+                trajectory_id = "/".join(filter(None, place))
+                yield {
+                    "sample_id": f"{trajectory_id}/{version}",
+                    "trajectory_id": trajectory_id,
+                    "doc_id": place[0],
+                    "group": place[0],
+                    "domain": domain,
+                    "language": "en",
+                    "generator": generator,
+                    "design": design,
+                    "variant": variant,
+                    "version": version,
+                    "operation": operation,
+                    "target_coverage": coverage,
+                    "label": int(ai > 0),
+                    "text": "word " * 15 + "word",
+                    "sentence_spans": sentences,
+                    "sentence_labels": [int(i < ai) for i in range(4)],
+                    "word_spans": words,
+                    "word_labels": [int(i < 4 * ai) for i in range(16)],
+                    "ai_spans": sentences[:ai],
+                    "ai_sentence_ratio": ai / 4,
+                }
+
+
+def predictions(
+    detector: str, design: str, native: str, documents: int, seed: int = 0
+) -> Iterator[dict[str, Any]]:
+    """Scores above those of human texts, less so where text is compressed."""
+    rng = np.random.default_rng([seed, crc32(f"{detector}{design}".encode())])
+    for row in texts(design, documents):
+        shift = 0.5 * (row["operation"] == "compress")
+        labels = {"sentence": row["sentence_labels"], "word": row["word_labels"]}
+        fine = {
+            level: (np.array(of) * (1.5 - shift) + rng.normal(size=len(of))).astype(np.float32)
+            for level, of in labels.items()
         }
-    )  # fmt: skip
+        document = row["target_coverage"] / 50 - shift + rng.normal()
+        scores = Scores(
+            document=float(document) if native == "document" else float("nan"),
+            sentences=fine["sentence"] if native == "sentence" else None,
+            words=fine["word"] if native == "word" else None,
+        )
+        yield prediction_row(row["sample_id"], scores)
+
+
+def statistics(design: str) -> pd.DataFrame:
+    rows = list(texts(design, 4))
+    return summarise(rows, {row["doc_id"]: "test" for row in rows})
 
 
 def params(detector: str, regime: str, design: str, seed: int = 0, **more: str) -> dict[str, str]:
@@ -126,17 +177,3 @@ def evaluation(
         records(detector, regime, design, levels, seed),
         statistics(design),
     )
-
-
-def predictions(
-    detector: str, design: str, documents: int, seed: int = 0
-) -> Iterator[dict[str, Any]]:
-    """Document scores that rise with coverage, and fall where text is compressed."""
-    rng = np.random.default_rng([seed, crc32(f"{detector}{design}".encode())])
-    for number in range(documents):
-        for generator in ("g1", "g2", "h"):
-            for variant, version, operation, coverage in cells(design):
-                place = [f"{DOMAINS[number % 4]}-{number}", generator, design, variant, version]
-                score = coverage / 50 - (operation == "compress") + rng.normal()
-                scores = Scores(document=float(score))
-                yield prediction_row("/".join(filter(None, place)), scores)

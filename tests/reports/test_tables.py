@@ -12,10 +12,10 @@ from palimpsest.reports.runs import Runs, choose
 from palimpsest.reports.tables import (
     ByVersion,
     MissingError,
+    Statistics,
     listing,
     related_benchmarks,
     schedule,
-    statistics,
     summary,
     training,
 )
@@ -115,10 +115,13 @@ def test_every_row_leads_to_its_run() -> None:
     assert set(table.data["run_id"]) == {"r1", "r2"}
 
 
-def test_statistics_weigh_generators_by_their_samples() -> None:
-    (table,) = statistics(choose([evaluation("r1")]))
-    assert table.rows[0] == ["essays", "4", "6", "54", "11.0", "210.0"]
-    assert table.rows[-1][:4] == ["total", "7", "9", "81"]
+def test_tables_of_the_texts_carry_the_papers_numbers() -> None:
+    runs = choose([evaluation("r1")])
+    tables = [make(runs)[0] for make in (Statistics(2, 0), Statistics(5, 1), Statistics(6, 2))]
+    assert [table.name for table in tables] == ["table-02", "table-05", "table-06"]
+    assert tables[0].caption == "Table 2: Statistics of the texts (cumulative)"
+    assert tables[2].rows[-1] == ["total", "0", "0", "108", "108"]
+    assert tables[1].sources[0] == ("r1",)
 
 
 def test_the_schedule_stands_beside_the_papers() -> None:

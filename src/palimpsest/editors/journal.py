@@ -2,10 +2,14 @@
 
 import hashlib
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
+
+from filelock import FileLock, Timeout
 
 from palimpsest.editors.budget import Budget
 from palimpsest.errors import InputError
@@ -18,8 +22,27 @@ def journal_path(root: Path) -> Path:
     return root / ".palimpsest" / "journal.sqlite"
 
 
+log = logging.getLogger(__name__)
+
 # Replies that were found and are not yet handed on; more would only fill the memory.
 HELD = 1024
+
+
+@contextmanager
+def only_writer(root: Path) -> Iterator[None]:
+    """One generation at a time: two at once would pay for the same replies twice."""
+    lock = FileLock(journal_path(root).with_suffix(".lock"))
+    lock_file = Path(lock.lock_file)
+    lock_file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        log.info("waiting for another generation in this project (%s)", lock_file)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class Entry(NamedTuple):
@@ -62,6 +85,11 @@ class Journal:
                 "text TEXT NOT NULL, finish TEXT NOT NULL, tokens INTEGER NOT NULL, "
                 "prompt_tokens INTEGER NOT NULL DEFAULT 0)"
             )
+            columns = self._database.execute("PRAGMA table_info(replies)").fetchall()
+            if "prompt_tokens" not in {name for _, name, *_ in columns}:  # of version 0.1
+                self._database.execute(
+                    "ALTER TABLE replies ADD COLUMN prompt_tokens INTEGER NOT NULL DEFAULT 0"
+                )
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path} is no journal that can be opened: {error}") from error
 

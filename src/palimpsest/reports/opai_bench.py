@@ -7,7 +7,7 @@ raises MissingError with the reason.
 from palimpsest.reports import figures, tables
 from palimpsest.reports.catalogue import Entry
 from palimpsest.reports.figures import Grid
-from palimpsest.reports.tables import ByVersion
+from palimpsest.reports.tables import ByVersion, Statistics
 
 _FINE = ("word", "character")
 
@@ -15,9 +15,11 @@ ENTRIES = (
     Entry("Detectability", "from which version on is AI text detected", figures.detectability),
     Entry("Summary", "AUROC and F1-AI by version", tables.summary),
     Entry("Table 1", "related benchmarks", tables.related_benchmarks),
-    Entry("Table 2", "statistics of the texts", tables.statistics),
+    Entry("Table 2", "statistics of the texts", Statistics(2, 0)),
     Entry("Table 3", "the schedule", tables.schedule),
     Entry("Table 4", "detectors at their own levels", ByVersion(4, ("accuracy", "f1_ai"))),
+    Entry("Table 5", "statistics of the texts by generator", Statistics(5, 1)),
+    Entry("Table 6", "samples in each split", Statistics(6, 2)),
     Entry("Table 7", "training settings", tables.training),
     Entry("Table 8", "sentences", ByVersion(8, ("accuracy", "f1_ai"), ("sentence",))),
     Entry("Table 9", "sentences", ByVersion(9, ("macro_f1", "fnr"), ("sentence",))),

@@ -9,6 +9,7 @@ import pandas as pd
 from palimpsest.detectors.registry import REGISTRY
 from palimpsest.errors import InputError
 from palimpsest.evaluation.report import MEAN, preferred_threshold
+from palimpsest.records import RECORDS
 from palimpsest.reports.reference import paper_level, paper_name, position
 from palimpsest.tracking import Evaluation
 
@@ -107,7 +108,7 @@ def choose(evaluations: Sequence[Evaluation], texts: Collection[str] = ()) -> Ru
     taken before newer ones.
 
     Raises:
-        InputError: texts on which there is no run.
+        InputError: texts on which there is no run, or runs of an older version alone.
     """
     known = {run.params["texts"] for run in evaluations}
     if missing := set(texts) - known:
@@ -115,15 +116,21 @@ def choose(evaluations: Sequence[Evaluation], texts: Collection[str] = ()) -> Ru
             f"no finished run is on texts {', '.join(sorted(missing))}; there are runs on "
             f"{', '.join(sorted(known))}"
         )
-    wanted = [run for run in evaluations if run.params["texts"] in texts] or evaluations
+    wanted = [run for run in evaluations if run.params["texts"] in texts] or [
+        run for run in evaluations if _is_current(run)
+    ]
+    if not wanted:
+        raise InputError("all runs are of an older palimpsest: run `dvc repro`")
     splits = wanted[-1].params["splits"]
     chosen: dict[str, tuple[str, ...]] = {}
     for run in [*evaluations, *wanted]:  # a later one replaces an earlier one
-        if run.params["splits"] == splits:
+        if _is_current(run) and run.params["splits"] == splits:
             chosen[run.params["design"]] = _texts_of(run)
     shown, left_out = [], []
     for run in evaluations:
-        if run.params["splits"] != splits:
+        if not _is_current(run):
+            left_out.append((run, "recorded by an older palimpsest"))
+        elif run.params["splits"] != splits:
             left_out.append((run, "other documents or splits"))
         elif _texts_of(run) != chosen[run.params["design"]]:
             left_out.append((run, f"other texts of the design {run.params['design']}"))
@@ -131,6 +138,10 @@ def choose(evaluations: Sequence[Evaluation], texts: Collection[str] = ()) -> Ru
             shown.append(run)
     configurations = _configurations(shown)
     return Runs(configurations, _numbers(configurations), tuple(left_out))
+
+
+def _is_current(run: Evaluation) -> bool:
+    return set(RECORDS.names) <= set(run.records.columns)
 
 
 def _texts_of(run: Evaluation) -> tuple[str, ...]:
@@ -186,8 +197,6 @@ def _numbers(configurations: Sequence[Configuration]) -> dict[tuple[str, str, st
 
 
 def _curves(records: pd.DataFrame) -> pd.DataFrame:
-    if "variant" not in records:  # runs of the designs without variants, before there was a column
-        records = records.assign(variant="")
     shown = preferred_threshold(records[records["metric"].isin(CURVES)])
     return shown.assign(sd=float("nan"), seeds=1)
 

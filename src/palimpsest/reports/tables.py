@@ -1,7 +1,7 @@
 """The papers' tables, filled from the runs in the store; the printed values stand beside ours."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -11,6 +11,7 @@ from palimpsest.evaluation.report import MEAN
 from palimpsest.reports.formats import Table
 from palimpsest.reports.reference import detectors_called, opai_results, printed
 from palimpsest.reports.runs import LEVELS, Configuration, Runs, is_mean
+from palimpsest.reports.statistics import statistics_tables
 
 METRICS = {
     "accuracy": "Acc", "f1_ai": "F1-AI", "macro_f1": "Macro-F1", "fnr": "FNR", "auroc": "AUROC",
@@ -339,46 +340,27 @@ def training(runs: Runs) -> list[Table]:
     ]
 
 
-def statistics(runs: Runs) -> list[Table]:
-    """Documents, trajectories, samples and average sizes by domain, as in the paper's Table 2."""
-    run = runs.evaluations[-1]
-    facts = run.statistics
-    facts = facts[facts["design"] == run.params["design"]]
-    sums = facts.assign(
-        sentences=facts["avg_sentences"] * facts["samples"],
-        words=facts["avg_words"] * facts["samples"],
-    )
-    by_domain = sums.groupby("domain", as_index=False).agg(
-        documents=("documents", "max"),
-        trajectories=("trajectories", "sum"),
-        samples=("samples", "sum"),
-        sentences=("sentences", "sum"),
-        words=("words", "sum"),
-    )
-    total = by_domain.drop(columns="domain").sum().to_frame().T.assign(domain="total")
-    data = pd.concat([by_domain, total[by_domain.columns]], ignore_index=True)
-    data["avg_sentences"] = data.pop("sentences") / data["samples"]
-    data["avg_words"] = data.pop("words") / data["samples"]
-    rows = [
-        [
-            str(row["domain"]),
-            *(f"{int(row[name]):,}" for name in ("documents", "trajectories", "samples")),
-            *(f"{row[name]:.1f}" for name in ("avg_sentences", "avg_words")),
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Tables 2, 5 and 6: one of `statistics_tables` of the newest run, by its place there."""
+
+    number: int
+    place: int
+
+    def __call__(self, runs: Runs) -> list[Table]:
+        newest = (runs.of_design("cumulative") or runs.configurations)[-1].runs[-1]
+        tables = statistics_tables(newest)
+        if not tables:
+            raise MissingError("the runs are from before texts were counted by split")
+        table = tables[self.place]
+        return [
+            replace(
+                table,
+                name=f"table-{self.number:02}",
+                caption=f"Table {self.number}: {table.caption}",
+                sources=[(newest.run_id,)] * len(table.rows),
+            )
         ]
-        for row in data.to_dict("records")
-    ]
-    return [
-        Table(
-            name="table-02",
-            caption=f"Table 2: statistics of the texts ({run.params['design']})",
-            header=[
-                "Domain", "Documents", "Trajectories", "Samples", "Avg. sentences", "Avg. words",
-            ],
-            rows=rows,
-            data=data.assign(run_id=run.run_id),
-            sources=[(run.run_id,)] * len(rows),
-        )
-    ]  # fmt: skip
 
 
 def summary(runs: Runs) -> list[Table]:

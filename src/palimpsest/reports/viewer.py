@@ -1,6 +1,6 @@
 """One trajectory as one HTML page: what each version changed, and what detectors made of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from math import isnan
 from pathlib import Path
@@ -47,17 +47,38 @@ def read_trajectory(files: Sequence[Path], trajectory_id: str) -> list[dict[str,
     return rows
 
 
+def first_trajectories(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The first trajectory of each domain and variant, from samples in the order of the texts."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        group = found.setdefault((row["domain"], row["variant"]), [])
+        if not group or group[0]["trajectory_id"] == row["trajectory_id"]:
+            group.append(row)
+    return list(found.values())
+
+
+def write_pages(
+    trajectories: Iterable[Sequence[Mapping[str, Any]]], predictions: Predictions, folder: Path
+) -> None:
+    """One page for each trajectory; ids are opaque, so files are named by domain and variant."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, rows in enumerate(trajectories):
+        name = "-".join(filter(None, (f"{i:02}", rows[0]["variant"])))
+        (folder / f"{name}.html").write_text(render(rows, predictions), encoding="utf-8")
+
+
+def answers_to(rows: Iterable[Mapping[str, Any]], path: Path) -> dict[str, dict[str, Any]]:
+    """Of a file of predictions those for these samples, by sample."""
+    samples = {row["sample_id"] for row in rows}
+    return {row["sample_id"]: row for row in read_rows(path) if row["sample_id"] in samples}
+
+
 def predictions_of_runs(benchmark: str, rows: Sequence[Mapping[str, Any]]) -> Predictions:
     """What every finished evaluation in the store says about these samples."""
-    samples = {row["sample_id"] for row in rows}
     runs = [run for run in evaluations(benchmark) if run.params["design"] == rows[0]["design"]]
     names = labels(runs)
     found = {
-        names[run.run_id]: {
-            row["sample_id"]: row
-            for row in read_rows(artifact(run.run_id, "predictions.parquet"))
-            if row["sample_id"] in samples
-        }
+        names[run.run_id]: answers_to(rows, artifact(run.run_id, "predictions.parquet"))
         for run in runs
     }
     return {name: answers for name, answers in found.items() if answers}

@@ -245,9 +245,11 @@ class Estimator:
             table[row, column] = values
             return table
 
-        def add(name: str, sums: np.ndarray, threshold: str = "none") -> None:
+        def add(name: str, sums: np.ndarray, unscored: np.ndarray, threshold: str = "none") -> None:
+            # n counts trajectories that have a value, n_unscored those with an unscored version
             n = (sums[:, 1] > 0).sum()
-            self._ratios(rows, one_each, _share(name), sums, n, len(sums), threshold)
+            of = n + len(np.unique(row[unscored]))
+            self._ratios(rows, one_each, _share(name), sums, n, of, threshold)
 
         # one sample stands for each document
         one_each = _Cell(cell.facts, cell.samples[np.unique(row, return_index=True)[1]])
@@ -255,14 +257,15 @@ class Estimator:
         scores = np.full(len(cell.samples), np.nan)
         scores[answers.scored[cell.samples] == 1] = answers.scores[answers.places(cell.samples)]
         coverage = grid(facts["ai_sentence_ratio"].to_numpy(), np.nan)
-        add("inversions", trajectory.inversions(grid(scores, np.nan), coverage))
-        add("coverage_rho", trajectory.rank_correlations(grid(scores, np.nan), coverage))
+        by_version, unscored = grid(scores, np.nan), np.isnan(scores)
+        add("inversions", trajectory.inversions(by_version, coverage), unscored)
+        add("coverage_rho", trajectory.rank_correlations(by_version, coverage), unscored)
         for source, counts in answers.counts.items():
             passed, alarms, misses, hits = counts[cell.samples].T
             decisions = np.where(passed + misses > 0, 0, np.where(alarms + hits > 0, 1, -1))
             first, detected = trajectory.first_detected(grid(decisions, -1))
-            add("first_detected", first, source)
-            add("detected", detected, source)
+            add("first_detected", first, decisions < 0, source)
+            add("detected", detected, decisions < 0, source)
 
     def _ratios(
         self,
@@ -290,11 +293,12 @@ class Estimator:
 
 def _cells(facts: pd.DataFrame, by: Sequence[str]) -> Iterator[_Cell]:
     given = facts.rename(columns={"target_coverage": "coverage"})
-    group = given.groupby(list(by), sort=False).ngroup().to_numpy()
+    group = given.groupby(list(by), sort=False, dropna=False).ngroup().to_numpy()
     whole = {"version": ALL, "operation": ALL, "coverage": None}
     for members in range(group.max() + 1):
         samples = np.flatnonzero(group == members)
-        own = {str(k): v for k, v in given[list(by)].iloc[samples[0]].to_dict().items()}
+        first = given.iloc[samples[0]]
+        own = {name: None if pd.isna(first[name]) else first[name] for name in by}
         yield _Cell({**whole, **own}, samples)
 
 

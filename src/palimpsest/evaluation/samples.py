@@ -199,7 +199,7 @@ def _facts(batch: pa.RecordBatch) -> pd.DataFrame:
     if "variant" not in batch.schema.names:  # texts of before there were variants
         batch = batch.append_column("variant", pa.array([""] * batch.num_rows, pa.string()))
     facts: pd.DataFrame = batch.select(FACTS).to_pandas()
-    return facts
+    return facts.fillna({"variant": ""})
 
 
 class _Collector:

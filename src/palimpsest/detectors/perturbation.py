@@ -69,7 +69,9 @@ class _Perturbation(ZeroShot[PerturbedStatistics]):
     def note(self, tokens: PerturbedStatistics) -> str:
         """How many copies could be filled, and whether that is the papers' way."""
         count = f"{len(tokens.copies)} of {tokens.wanted} copies"
-        return f"variant: gaps filled by {self.settings.filler}; {count}" if self._variant else count
+        return (
+            f"variant: gaps filled by {self.settings.filler}; {count}" if self._variant else count
+        )
 
     def undefined(self, tokens: PerturbedStatistics) -> tuple[Reason, str]:
         if 0 < len(tokens.copies) < tokens.wanted / 2:

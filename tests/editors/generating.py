@@ -1,6 +1,7 @@
 """A small dataset through the OpenAI-compatible editor, for the tests that break its servers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,18 @@ PARAMS = Trajectory(
 )
 
 
-def documents(n: int) -> list[Document]:
-    return [make_document(f"d{i}", 8) for i in range(n)]
+def documents(n: int, sentences: int = 8) -> list[Document]:
+    """Documents without a sentence in common, so that none shares another's requests."""
+    return [
+        replace(
+            document,
+            sentences=tuple(
+                replace(s, text=f"{s.text[:-1]} of year {i}.") for s in document.sentences
+            ),
+        )
+        for i in range(n)
+        for document in [make_document(f"d{i}", sentences)]
+    ]
 
 
 def generator(*urls: str, **given: Any) -> Generator:

@@ -302,11 +302,14 @@ def _check_generator(generator: Generator, place: str) -> None:
     for key in ("top_k", "batch_size", "concurrency"):
         require(getattr(generator, key) >= 1, key, "give a number from 1")
     for key in ("requests_per_minute", "tokens_per_minute"):
-        require((getattr(generator, key) or 1) >= 1, key, "give a number from 1, or null")
+        value = getattr(generator, key)
+        require(value is None or value >= 1, key, "give a number from 1, or null")
     require(generator.thinking_tokens >= 0, "thinking_tokens", "give a number from 0")
     require(generator.timeout > 0, "timeout", "give seconds above 0")
     if generator.temperatures is not None:
         require(bool(generator.temperatures), "temperatures", "name at least one, or null")
+        fits = all(t is None or t >= 0 for t in generator.temperatures)
+        require(fits, "temperatures", "no temperature is below 0")
     if price := generator.price:
         fix = "no price is below 0"
         require(price.input >= 0 and price.output >= 0, "price", fix)

@@ -22,6 +22,7 @@ from palimpsest.errors import InputError, unknown
 OPERATIONS = ("polish", "paraphrase", "style", "compress", "expand")
 DESIGNS = ("cumulative", "independent", "coverage", "operation")
 BENCHMARKS = ("opai-bench",)
+RELEASE_PREFIX = "opai-bench:"  # of a corpus.source that is the released dataset
 PROFILES = ("demo", "paper")
 EDITORS = ("openai-compatible", "transformers", "vllm")
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
@@ -233,7 +234,7 @@ def _check(params: Params, path: Path) -> None:
         raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
 
     corpus = params.corpus
-    named = corpus.source.removeprefix("opai-bench:")
+    named = corpus.source.removeprefix(RELEASE_PREFIX)
     if "DVC_ROOT" in os.environ and (named == corpus.source or Path(named).exists()):
         # else a change in the files would go unseen
         fix = f"DVC watches it: set it to what corpus.source names, {named}"

@@ -195,6 +195,10 @@ def _write_statistics(designs: Iterable[str]) -> None:
 
 def plan(params: Params) -> pd.DataFrame:
     """What `generate` will ask and cost, one row for each design and generator; asks nothing."""
+    from palimpsest.corpora.opai_bench import is_release
+
+    if is_release(params.corpus.source):
+        raise InputError("corpus.source is a release: generate adopts its texts and asks no model")
     from palimpsest.editors.factory import make_editor
     from palimpsest.editors.journal import Journal, journal_path
     from palimpsest.editors.plan import plan as plan_of

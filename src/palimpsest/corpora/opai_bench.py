@@ -14,10 +14,9 @@ from palimpsest.corpora.build import Built, Count, Rejection
 from palimpsest.corpora.readers import check_present, read_records, wanted_domains
 from palimpsest.corpora.sampling import quotas, rank
 from palimpsest.errors import InputError, unknown
-from palimpsest.params import OPERATIONS, Corpus
+from palimpsest.params import OPERATIONS, RELEASE_PREFIX, Corpus
 from palimpsest.records import Document, Language, Sentence, Span, Split
 
-PREFIX = "opai-bench:"
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 HELD_OUT = ("qwen3-8b",)  # the generators that the paper's averages leave out
 RELEASED = "opai-bench-release"  # what stands for the prompt set of adopted texts
@@ -130,7 +129,7 @@ class Place(NamedTuple):
 
 
 def is_release(source: str) -> bool:
-    return source.startswith(PREFIX)
+    return source.startswith(RELEASE_PREFIX)
 
 
 def release_folder(source: str) -> Path:
@@ -141,7 +140,7 @@ def release_folder(source: str) -> Path:
     Raises:
         InputError: neither a folder nor an id, or a hub that does not answer.
     """
-    place = source.removeprefix(PREFIX)
+    place = source.removeprefix(RELEASE_PREFIX)
     if Path(place).is_dir():
         return Path(place)
     repository, _, revision = place.partition("@")
@@ -161,7 +160,7 @@ def release_folder(source: str) -> Path:
         raise InputError(
             f"corpus.source: {place} is no folder here and the Hugging Face hub did not give it "
             f"({type(error).__name__}; the profile demo and HF_HUB_OFFLINE=1 keep the hub out): "
-            f"download the dataset and name its folder, {PREFIX}FOLDER"
+            f"download the dataset and name its folder, {RELEASE_PREFIX}FOLDER"
         ) from error
     return Path(folder)
 
@@ -315,6 +314,23 @@ def sentences_of(row: ReleaseRow) -> tuple[list[str], list[Span]]:
         raise UnusableRowError("sentences: no list") from error
     if not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
         raise UnusableRowError("sentences: an entry that is empty or no text")
+    return sentences, _exact_spans(text, sentences) or _spaced_spans(text, sentences)
+
+
+def _exact_spans(text: str, sentences: Sequence[str]) -> list[Span] | None:
+    """The sentences' spans where the text holds them as they stand, else None."""
+    spans, position = [], 0
+    for sentence in sentences:
+        start = text.find(sentence, position)
+        if start < 0 or text[position:start].strip() or sentence != sentence.strip():
+            return None
+        position = start + len(sentence)
+        spans.append(Span(start, position))
+    return None if text[position:].strip() else spans
+
+
+def _spaced_spans(text: str, sentences: Sequence[str]) -> list[Span]:
+    """The sentences' spans, whatever the white space in both."""
     offsets = [i for i, character in enumerate(text) if not character.isspace()]
     compact = "".join(text.split())
     spans, position = [], 0
@@ -326,7 +342,7 @@ def sentences_of(row: ReleaseRow) -> tuple[list[str], list[Span]]:
         spans.append(Span(start, offsets[position - 1] + 1))
     if position != len(compact):
         raise UnusableRowError("sentences: the text goes on after the last")
-    return sentences, spans
+    return spans
 
 
 def tagged(text: str, spans: Sequence[Sequence[int]]) -> str:

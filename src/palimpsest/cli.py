@@ -224,11 +224,23 @@ def _track(_: argparse.Namespace) -> None:
 
 
 def _detectors(_: argparse.Namespace) -> None:
+    from palimpsest.detectors.catalogue import ability, models_of
     from palimpsest.detectors.registry import REGISTRY
+    from palimpsest.params import PROFILES, load_params
 
-    width = max(map(len, REGISTRY))
+    params = load_params()
+    rows = []
     for name, entry in sorted(REGISTRY.items()):
-        print(f"{name:{width}}  {entry.native:9} {entry.regime:16} {entry.paper}")
+        row = [name, entry.native, entry.family or "-", entry.regime, entry.paper]
+        for params.profile in PROFILES:
+            models = models_of(params.detector_settings(name))
+            row.append(f"{params.profile}: {' + '.join(models) or 'no model'}")
+            row.append(ability(entry, models))
+        rows.append(row)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
 
 
 def _cache(_: argparse.Namespace) -> None:

@@ -88,7 +88,7 @@ def gaps(words: Sequence[Span], random: np.random.Generator) -> list[Span]:
 class Perturber:
     """`count` copies of a text, the same ones for the same text and seed.
 
-    `filler` loads the model, on first need; `identity` is its name and whatever else decides its fills.
+    `filler` loads the model, on first need; `identity` is its name and what else decides its fills.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from palimpsest.evaluation.metrics import weighted_rank_metrics
 
 # More distinct scores than this share ranks; a replicate's AUROC moves by 1 / MAX_RANKS at most.
 MAX_RANKS = 2**15
-_AT_ONCE = 2**22  # numbers in one block of weights by rank
+_AT_ONCE = 2**18  # numbers in one block of weights by rank: more leave the cache
 
 
 def document_weights(documents: int, resamples: int, seed: int, domain: str) -> np.ndarray:
@@ -54,7 +54,7 @@ def resampled_ranks(
         sparse.csr_array(
             (
                 np.ones(len(scores), dtype=np.float32),
-                (np.searchsorted(ranks, scores, "right") - 1, owner),
+                (len(ranks) - np.searchsorted(ranks, scores, "right"), owner),
             ),
             shape=(len(ranks), len(weights)),
         )

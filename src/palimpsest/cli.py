@@ -69,6 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     ui.set_defaults(run=_ui)
     tables = commands.add_parser("tables", help="write reports/ from the MLflow store")
     tables.add_argument("--folder", type=Path, default=Path("reports"))
+    tables.add_argument("--texts", nargs="+", default=(), metavar="DIGEST",
+                        help="runs on these texts, not on the newest")  # fmt: skip
+    tables.add_argument("--only", nargs="+", default=(), metavar="ENTRY",
+                        help="only these, such as 'Table 8' 'Figure 20'")  # fmt: skip
     tables.set_defaults(run=_tables)
     view = commands.add_parser("view", help="one trajectory as an HTML page")
     view.add_argument("trajectory_id")
@@ -162,10 +166,13 @@ def _ui(arguments: argparse.Namespace) -> None:
 
 def _tables(arguments: argparse.Namespace) -> None:
     from palimpsest.params import load_params
-    from palimpsest.reports.tables import write_tables
+    from palimpsest.reports.report import write_report
+    from palimpsest.reports.runs import choose
     from palimpsest.tracking import evaluations
 
-    for path in write_tables(evaluations(load_params().benchmark), arguments.folder):
+    benchmark = load_params().benchmark
+    runs = choose(evaluations(benchmark), arguments.texts)
+    for path in write_report(runs, arguments.folder, benchmark, arguments.only):
         print(path)
 
 

@@ -17,7 +17,8 @@ from palimpsest import dvc_queue, tracking
 from palimpsest.detectors.registry import check_settings
 from palimpsest.errors import InputError, unknown
 from palimpsest.params import load_params, project_root
-from palimpsest.reports.tables import write_tables
+from palimpsest.reports.report import write_report
+from palimpsest.reports.runs import choose
 from palimpsest.run_keys import short_digest
 from palimpsest.stages import configuration
 
@@ -123,7 +124,7 @@ def report(name: str, size_name: str, jobs: int) -> list[Path]:
     run_ids = run(name, size_name, jobs)
     benchmark = _benchmark(getattr(load(name), size_name))
     folder = REPORTS / name
-    paths = write_tables(tracking.evaluations(benchmark, run_ids), folder)
+    paths = write_report(choose(tracking.evaluations(benchmark, run_ids)), folder, benchmark)
     folders = {"report": folder}
     for run_id in run_ids:
         folders[f"trajectories/{run_id}"] = tracking.artifact(run_id, "trajectories")

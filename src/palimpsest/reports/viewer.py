@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from palimpsest.errors import InputError
 from palimpsest.records import read_rows
-from palimpsest.reports.tables import labels
+from palimpsest.reports.runs import labels
 from palimpsest.tracking import artifact, evaluations
 
 # detector -> sample_id -> its row of predictions

@@ -96,7 +96,7 @@ class Watched:
 
 
 def make_texts(url: str, n: int) -> Watched:
-    """n documents through journal, validation and building into Parquet."""
+    """N documents through journal, validation and building into Parquet."""
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "j.sqlite") as journal:
         asking = editor(url, concurrency=IN_FLIGHT, timeout=60.0)
         watched = Watched(JournalledEditor(asking, journal))

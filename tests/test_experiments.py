@@ -52,6 +52,7 @@ def test_a_mistake_in_a_grid_is_found_before_anything_is_queued(size: Size, mess
 
 def test_a_misspelt_file_names_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "new.yaml").write_text("question: why\nredraw: [Table 1]\ndemo: {}\npaper: {}\n")
+    (tmp_path / "sizes").symlink_to(experiments.FOLDER.resolve() / "sizes")
     (tmp_path / "broken.yaml").write_text("question: ?\n")
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     with pytest.raises(InputError, match=r"new\.yaml: redraw"):

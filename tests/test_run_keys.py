@@ -40,7 +40,8 @@ def changed_by(package: Path, file: str, detector: str = DETECTOR) -> set[str]:
     ("file", "stages"),
     [
         ("evaluation/metrics.py", {"evaluate"}),
-        ("evaluation/thresholds.py", {"train", "evaluate"}),
+        ("evaluation/levels.py", {"train", "evaluate"}),
+        ("evaluation/thresholds.py", {"train"}),
         ("detectors/fast_detectgpt.py", {"train", "evaluate"}),
         ("statistics/criteria.py", {"train", "evaluate"}),
         ("detectors/genai_sentence.py", set()),

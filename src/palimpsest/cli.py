@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.captureWarnings(True)
     # Heavy libraries announce themselves; what a user must know, palimpsest says itself.
-    for noisy in ("httpx", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
+    for noisy in ("httpx", "httpx2", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -98,6 +98,11 @@ def _parser() -> argparse.ArgumentParser:
     track.set_defaults(run=_track)
     detectors = commands.add_parser("detectors", help="list the detectors")
     detectors.set_defaults(run=_detectors)
+    cache = commands.add_parser("cache", help="what the store of token statistics holds")
+    cache.set_defaults(run=_cache)
+    clear = cache.add_subparsers(metavar="action").add_parser("clear", help="forget all of it")
+    clear.add_argument("--model", metavar="NAME", help="forget only what this model read")
+    clear.set_defaults(run=_cache_clear)
     return parser
 
 
@@ -224,3 +229,20 @@ def _detectors(_: argparse.Namespace) -> None:
     width = max(map(len, REGISTRY))
     for name, entry in sorted(REGISTRY.items()):
         print(f"{name:{width}}  {entry.native:9} {entry.regime:16} {entry.paper}")
+
+
+def _cache(_: argparse.Namespace) -> None:
+    from palimpsest.statistics.cache import Cache
+
+    cache = Cache.of_user()
+    usage = cache.usage()
+    entries, size = sum(one.entries for one in usage), sum(one.bytes for one in usage)
+    print(f"{cache.path}: {entries} entries, {size / 2**20:.1f} of {cache.limit / 2**20:.0f} MiB")
+    for one in usage:
+        print(f"{one.entries:9} {one.bytes / 2**20:9.1f} MiB  {one.model}")
+
+
+def _cache_clear(arguments: argparse.Namespace) -> None:
+    from palimpsest.statistics.cache import Cache
+
+    print(f"forgot {Cache.of_user().clear(arguments.model)} entries")

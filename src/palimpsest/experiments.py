@@ -73,6 +73,10 @@ def load(name: str) -> Experiment:
     try:
         given = OmegaConf.load(path)
         found = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Experiment), given))
+        for size in ("demo", "paper"):
+            path = FOLDER / "sizes" / f"{size}.yaml"
+            common = OmegaConf.to_object(OmegaConf.load(path))
+            getattr(found, size).set = {**common, **getattr(found, size).set}
     except YAMLError as error:
         raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
     except OmegaConfBaseException as error:

@@ -24,6 +24,8 @@ DESIGNS = ("cumulative", "independent", "coverage", "operation")
 BENCHMARKS = ("opai-bench",)
 RELEASE_PREFIX = "opai-bench:"  # of a corpus.source that is the released dataset
 PROFILES = ("demo", "paper")
+EDITORS = ("openai-compatible", "transformers", "vllm")
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass
@@ -100,6 +102,9 @@ class Generator:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     timeout: float = 120.0  # seconds until a request counts as lost and is sent again
+    limit_field: str = "max_tokens"  # OpenAI takes only max_completion_tokens for its newer models
+    thinking_tokens: int = 0  # on top of a reply's limit, for a model that always thinks
+    seeds: bool = False  # send the draw as `seed`; for servers that know it, such as vLLM
 
 
 @dataclass
@@ -265,6 +270,8 @@ def _check(params: Params, path: Path) -> None:
         require(bool(levels) and rises, f"trajectory.ablations.{key}", levels, fix)
     dropped = trajectory.max_dropped
     require(0 <= dropped <= 1, "trajectory.max_dropped", dropped, "give a share from 0 to 1")
+    for name, generator in params.generators.items():
+        _check_generator(generator, f"{path}: generators.{name}")
     last = 0
     for i, (version, step) in enumerate(trajectory.schedule.items(), start=1):
         key = f"trajectory.schedule.{version}"
@@ -276,3 +283,38 @@ def _check(params: Params, path: Path) -> None:
     require(0 < params.train.fpr < 1, "train.fpr", params.train.fpr, "give a rate between 0 and 1")
     resamples = params.evaluate.resamples
     require(resamples >= 100, "evaluate.resamples", resamples, "an interval needs at least 100")
+
+
+# Body fields that the editor itself fills in, from the request or the params.
+_OWN_FIELDS = {"model", "messages", "temperature", *LIMIT_FIELDS, "seed", "stream", "n"}
+
+
+def _check_generator(generator: Generator, place: str) -> None:
+    def require(holds: bool, key: str, fix: str) -> None:
+        if not holds:
+            raise InputError(f"{place}.{key} is {getattr(generator, key)!r}; {fix}")
+
+    for key, known in (("editor", EDITORS), ("limit_field", LIMIT_FIELDS)):
+        if getattr(generator, key) not in known:
+            raise InputError(f"{place}.{key}: {unknown('value', getattr(generator, key), known)}")
+    require(bool(generator.model), "model", "name a model")
+    fix = "give a share up to 1, or above that a number of documents"
+    require(0 < generator.documents < float("inf"), "documents", fix)
+    for key in ("top_k", "batch_size", "concurrency"):
+        require(getattr(generator, key) >= 1, key, "give a number from 1")
+    for key in ("requests_per_minute", "tokens_per_minute"):
+        require((getattr(generator, key) or 1) >= 1, key, "give a number from 1, or null")
+    require(generator.thinking_tokens >= 0, "thinking_tokens", "give a number from 0")
+    require(generator.timeout > 0, "timeout", "give seconds above 0")
+    if generator.temperatures is not None:
+        require(bool(generator.temperatures), "temperatures", "name at least one, or null")
+    if price := generator.price:
+        fix = "no price is below 0"
+        require(price.input >= 0 and price.output >= 0, "price", fix)
+    if generator.editor == "openai-compatible":
+        require(bool(generator.base_urls), "base_urls", "give the URL of at least one server")
+        fix = "each begins with http:// or https://"
+        fits = all(url.startswith(("http://", "https://")) for url in generator.base_urls)
+        require(fits, "base_urls", fix)
+    own = sorted(_OWN_FIELDS & set(generator.extra_body))
+    require(not own, "extra_body", f"the editor fills in {', '.join(own)} itself")

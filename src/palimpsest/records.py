@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -205,6 +205,7 @@ PREDICTIONS = pa.schema(
 
 # One row per number. `threshold` says where the threshold behind a decision came from:
 # published, calibrated, decided (the method's own labels) or none (threshold-free metrics).
+# `version` is "all" and `coverage` null where a number spans a trajectory's versions.
 RECORDS = pa.schema(
     [
         ("level", pa.string()),
@@ -215,6 +216,7 @@ RECORDS = pa.schema(
         ("low", pa.float64()),
         ("high", pa.float64()),
         ("version", pa.string()),
+        ("variant", pa.string()),
         ("operation", pa.string()),
         ("coverage", pa.int16()),
         ("domain", pa.string()),
@@ -224,6 +226,7 @@ RECORDS = pa.schema(
         ("detector", pa.string()),
         ("regime", pa.string()),
         ("threshold", pa.string()),
+        ("threshold_value", pa.float64()),
     ]
 )
 
@@ -249,20 +252,41 @@ def write_rows(path: Path, schema: pa.Schema, rows: Iterable[dict[str, Any]]) ->
     return count
 
 
+def write_batches(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write batches of one schema, of which there is at least one, to a Parquet file."""
+    first = next(batches)
+    with pq.ParquetWriter(path, first.schema) as writer:
+        for batch in chain([first], batches):
+            writer.write_batch(batch)
+
+
 def write_frame(path: Path, schema: pa.Schema, content: pd.DataFrame) -> None:
     """Write a DataFrame to a Parquet file with exactly the schema's columns and types."""
     pq.write_table(pa.Table.from_pandas(content, schema=schema, preserve_index=False), path)
 
 
-def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file, or of all Parquet files of a folder in name order."""
+def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, or of all Parquet files of a folder in name order, in batches.
+
+    Columns that a file lacks are left out.
+
+    Raises:
+        InputError: no such file.
+    """
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files or not files[0].exists():
         raise InputError(f"{path} does not exist: run `dvc repro` to build it")
     for file in files:
         with pq.ParquetFile(file) as parquet:
-            for batch in parquet.iter_batches(batch_size=1000, columns=columns):
-                yield from batch.to_pylist()
+            names = parquet.schema_arrow.names
+            wanted = None if columns is None else [name for name in columns if name in names]
+            yield from parquet.iter_batches(batch_size=1000, columns=wanted)
+
+
+def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The same rows one by one."""
+    for batch in read_batches(path, columns):
+        yield from batch.to_pylist()
 
 
 def frame(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pd.DataFrame:
@@ -342,23 +366,3 @@ def prediction_row(sample_id: str, scores: Scores) -> dict[str, Any]:
         "note": scores.note,
         "seen": scores.seen,
     }
-
-
-def scores_of(row: dict[str, Any]) -> Scores:
-    """The answer that a row of predictions holds."""
-
-    def array(name: str, dtype: Any) -> np.ndarray | None:
-        return None if row[name] is None else np.array(row[name], dtype=dtype)
-
-    return Scores(
-        document=row["document"],
-        document_label=row["document_label"],
-        sentences=array("sentences", np.float32),
-        words=array("words", np.float32),
-        sentence_labels=array("sentence_labels", np.int8),
-        word_labels=array("word_labels", np.int8),
-        spans=None if row["spans"] is None else tuple(ScoredSpan(**s) for s in row["spans"]),
-        reason=row["reason"],
-        note=row["note"],
-        seen=row["seen"],
-    )

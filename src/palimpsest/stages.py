@@ -6,7 +6,7 @@ A stage imports what it needs inside its function, because those imports are par
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
 from tqdm import tqdm
 
 from palimpsest import tracking
@@ -32,10 +33,11 @@ from palimpsest.records import (
     document_row,
     labelled_of,
     prediction_row,
+    read_batches,
     read_documents,
     read_rows,
-    scores_of,
     text_of,
+    write_batches,
     write_frame,
     write_rows,
 )
@@ -51,6 +53,7 @@ ARTIFACTS = Path("artifacts")
 DOCUMENTS_FILE = ARTIFACTS / "documents.parquet"
 SPLITS_FILE = ARTIFACTS / "splits.parquet"
 MODEL_FOLDER = ARTIFACTS / "model"
+SAMPLES_FILE = ARTIFACTS / "samples.parquet"
 PREDICTIONS_FILE = ARTIFACTS / "predictions.parquet"
 RECORDS_FILE = ARTIFACTS / "records.parquet"
 PLOTS_FOLDER = ARTIFACTS / "plots"
@@ -263,7 +266,8 @@ def evaluate(params: Params) -> None:
     from palimpsest.detectors.interface import Runtime
     from palimpsest.detectors.registry import detector_class
     from palimpsest.evaluation.report import Context
-    from palimpsest.evaluation.report import evaluate as evaluate_answers
+    from palimpsest.evaluation.report import evaluate as evaluate_predictions
+    from palimpsest.evaluation.samples import TEXT_COLUMNS
     from palimpsest.evaluation.summary import by_version, headline
     from palimpsest.reports.viewer import answers_to, first_trajectories, write_pages
 
@@ -278,15 +282,18 @@ def evaluate(params: Params) -> None:
         held_out=_held_out(params.evaluate.select),
         resamples=params.evaluate.resamples,
         seed=params.evaluate.seed,
+        probabilities=getattr(detector, "probabilities", frozenset()),
     )
+    select = params.evaluate.select
 
     def test_rows() -> Iterator[dict[str, Any]]:
-        return (row for row, _ in _selected(params.evaluate.select, {"test"}))
+        return (row for row, _ in _selected(select, {"test"}))
 
     with _evaluate_run(params, thresholds["key"]) as run:
         write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows()))
-        answers = zip(test_rows(), map(scores_of, read_rows(PREDICTIONS_FILE)), strict=True)
-        records = evaluate_answers(answers, thresholds["levels"], context)
+        write_batches(SAMPLES_FILE, _batches(select, {"test"}, TEXT_COLUMNS))
+        samples, predictions = map(read_batches, (SAMPLES_FILE, PREDICTIONS_FILE))
+        records = evaluate_predictions(samples, predictions, thresholds["levels"], context)
         write_frame(RECORDS_FILE, RECORDS, records)
         _write_json(ARTIFACTS / "metrics.json", headline(records))
         PLOTS_FOLDER.mkdir(exist_ok=True)
@@ -397,6 +404,9 @@ def _log_evaluation(run: tracking.Run) -> None:
         run.metric(metric, value)
     for file in (RECORDS_FILE, ARTIFACTS / "statistics.csv", ARTIFACTS / "revisions.csv"):
         run.artifact(file, "tables")
+    run.artifact(MODEL_FOLDER / "thresholds.json", "tables")
+    # what each prediction is held against, so that runs are compared from the store alone
+    run.artifact(SAMPLES_FILE)
     run.artifact(PREDICTIONS_FILE)
     run.artifact(PLOTS_FOLDER, "plots")
     run.artifact(PAGES_FOLDER, "trajectories")
@@ -467,26 +477,40 @@ def _sources(select: Selection, learning: bool) -> list[tuple[Path, set[str]]]:
     return [(folder, names) for folder, names in parts if names]
 
 
-def _selected(
-    select: Selection, splits: set[str], learning: bool = False
-) -> Iterator[tuple[dict[str, Any], str]]:
-    """The samples that a selection names in these splits, each with its split."""
+def _batches(
+    select: Selection,
+    splits: set[str],
+    columns: Sequence[str] | None = None,
+    learning: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The samples that a selection names in these splits, in columns."""
     split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
-    domains = None if select.domains == "all" else set(select.domains)
     found = False
     for folder, names in _sources(select, learning):
-        for row in read_rows(folder):
-            its_split = split_of[row["doc_id"]]
-            if its_split not in splits or row["generator"] not in names:
-                continue
-            if domains is None or row["domain"] in domains:
+        for batch in read_batches(folder, columns):
+            facts = batch.select(["doc_id", "generator", "domain"]).to_pandas()
+            chosen = facts["doc_id"].map(split_of).isin(splits)
+            chosen &= facts["generator"].isin(names)
+            if select.domains != "all":
+                chosen &= facts["domain"].isin(select.domains)
+            if chosen.any():
                 found = True
-                yield row, its_split
+                yield batch.filter(pa.array(chosen))
     if not found:
         raise InputError(
             f"no text of design {select.design} is in the splits {sorted(splits)}, domains "
             f"{select.domains} and generators {select.generators}: take more documents or others"
         )
+
+
+def _selected(
+    select: Selection, splits: set[str], learning: bool = False
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """The same samples as rows, each with its split."""
+    split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
+    for batch in _batches(select, splits, learning=learning):
+        for row in batch.to_pylist():
+            yield row, split_of[row["doc_id"]]
 
 
 def _human(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -3,8 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palimpsest.evaluation.thresholds import build_thresholds, calibrate, decide
+from palimpsest.evaluation.levels import decide
+from palimpsest.evaluation.thresholds import build_thresholds, calibrate
 from palimpsest.records import Scores
+from tests.evaluation.cases import sample
 
 
 @given(
@@ -38,16 +40,34 @@ def test_too_few_human_units_give_their_largest_score_and_say_so() -> None:
 
 def test_a_published_threshold_is_reached_and_a_calibrated_one_exceeded() -> None:
     scores = np.array([0.4, 0.5, 0.6, np.nan])
-    given_ = {"published": 0.5, "calibrated": {"value": 0.5}}
-    assert decide(scores, given_, "published").tolist() == [0, 1, 1, -1]  # type: ignore[union-attr]
-    assert decide(scores, given_, "calibrated").tolist() == [0, 0, 1, -1]  # type: ignore[union-attr]
+    thresholds = {"published": 0.5, "calibrated": {"value": 0.5}}
+    for source, labels in (("published", [0, 1, 1, -1]), ("calibrated", [0, 0, 1, -1])):
+        found = decide(scores, thresholds, source)
+        assert found is not None
+        assert found.tolist() == labels
     assert decide(scores, {"published": None}, "published") is None
 
 
 def test_levels_without_an_answer_have_no_threshold() -> None:
-    row = {"label": 0, "sentence_labels": [0], "word_labels": [0], "sentence_spans": [[0, 2]],
-           "word_spans": [[0, 2]]}  # fmt: skip
-    found = build_thresholds([(row, Scores(document=1.5))], {"document": 2.0}, 0.05)
+    found = build_thresholds([(sample([0], version="v0"), Scores(1.5))], {"document": 2.0}, 0.05)
     assert set(found) == {"document"}
     assert found["document"]["published"] == 2.0
     assert found["document"]["calibrated"]["n"] == 1
+
+
+def test_derived_levels_are_calibrated_on_derived_scores() -> None:
+    words = np.array([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], dtype=np.float32)
+    found = build_thresholds(
+        [(sample([0, 0], version="v0"), Scores(float("nan"), words=words))], {"word": 0.5}, 0.05
+    )
+    assert {level: t["calibrated"]["n"] for level, t in found.items()} == {
+        "document": 1, "sentence": 2, "word": 6,
+    }  # fmt: skip
+    assert found["document"]["calibrated"]["value"] == pytest.approx(0.5)
+    assert found["sentence"]["calibrated"]["value"] == pytest.approx(0.8)
+    assert found["word"]["published"] == 0.5
+
+
+def test_texts_without_a_score_leave_a_level_out() -> None:
+    nothing = Scores(float("nan"), reason="too_short")
+    assert build_thresholds([(sample([0], version="v0"), nothing)], {}, 0.05) == {}

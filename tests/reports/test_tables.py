@@ -25,8 +25,9 @@ def evaluation(run_id: str, detector: str = "length", **params: str) -> Evaluati
         [
             {
                 "level": "sentence", "metric": metric, "value": value, "n": 40, "n_unscored": 2,
-                "low": None, "high": None, "version": version, "operation": "polish",
-                "coverage": 15, "domain": domain, "generator": generator, "held_out": False,
+                "low": None, "high": None, "version": version, "variant": "",
+                "operation": "polish", "coverage": 15 * int(version[1:]), "domain": domain,
+                "generator": generator, "held_out": False,
                 "design": "cumulative", "detector": detector, "regime": "baseline",
                 "threshold": "calibrated",
             }

@@ -1,4 +1,4 @@
-"""Fast-DetectGPT's curvature and the published thresholds."""
+"""Each criterion by hand and by the methods' own code, and where it is undefined."""
 
 import math
 from typing import Any
@@ -9,8 +9,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palimpsest.statistics import criteria
 from palimpsest.statistics.criteria import FAST_DETECTGPT_FITS, Gaussians, fast_detectgpt
-from tests.statistics.cases import close, published_cases, statistics_of
+from tests.statistics.cases import (
+    close,
+    drawn_of,
+    pair_of,
+    published_cases,
+    statistics_of,
+)
 
 
 def test_curvature_by_hand() -> None:
@@ -55,16 +62,6 @@ def test_it_is_undefined_without_anything_to_draw(
     assert math.isnan(fast_detectgpt(statistics_of(logits, ids)))
 
 
-ONE_MODEL = [case for case in published_cases("fast_detectgpt_analytic") if "pair" not in case.id]
-
-
-@pytest.mark.parametrize("case", ONE_MODEL)
-def test_curvature_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
-    inputs = case["inputs"]
-    tokens = statistics_of(inputs["logits_score"], inputs["input_ids"])
-    assert fast_detectgpt(tokens) == close(case["expected"]["curvature"])
-
-
 @pytest.mark.parametrize("case", published_cases("fast_detectgpt_probability"))
 def test_probability_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
     inputs = case["inputs"]
@@ -92,3 +89,122 @@ def test_above_the_threshold_the_probability_is_above_one_half(
     fit = FAST_DETECTGPT_FITS[pair]
     assert fit.probability(fit.threshold + above) >= 0.5 - 1e-12
     assert fit.probability(fit.threshold - 0.01) < 0.5
+
+
+def own_code(statistic: str, part: str = "") -> pytest.MarkDecorator:
+    """The published cases of a statistic, for the criterion that the test names."""
+    found = [
+        case for case in published_cases(statistic) if part in case.id or case.values[0] is None
+    ]
+    return pytest.mark.parametrize("case", found)
+
+
+MEANS: dict[str, tuple[str, int]] = {
+    "log_likelihood": ("mean_logp", 1),
+    "entropy": ("mean_entropy", -1),
+    "rank": ("neg_mean_rank", 1),
+    "log_rank": ("neg_mean_log_rank", 1),
+    "lrr": ("lrr", 1),
+}
+
+
+@pytest.mark.parametrize("case", [case for name in MEANS for case in published_cases(name)])
+def test_means_agree_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    key, sign = MEANS[case["statistic"]]
+    tokens = statistics_of(case["inputs"]["logits"], case["inputs"]["input_ids"])
+    found = getattr(criteria, case["statistic"])(tokens)
+    assert sign * found == close(case["expected"][key])
+
+
+@own_code("npr")
+def test_npr_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    own, *perturbed = (
+        statistics_of(one["logits"], one["input_ids"])
+        for one in (case["inputs"], *case["inputs"]["perturbed"])
+    )
+    assert criteria.npr(own, perturbed) == close(case["expected"]["npr"])
+
+
+@own_code("fast_detectgpt_analytic", "same")
+def test_curvature_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    inputs = case["inputs"]
+    tokens = statistics_of(inputs["logits_score"], inputs["input_ids"])
+    assert fast_detectgpt(tokens) == close(case["expected"]["curvature"])
+
+
+@own_code("fast_detectgpt_analytic")
+def test_a_pairs_curvature_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    inputs = case["inputs"]
+    tokens = pair_of(inputs["logits_ref"], inputs["logits_score"], inputs["input_ids"])
+    assert criteria.fast_detectgpt_pair(tokens) == close(case["expected"]["curvature"])
+
+
+@own_code("fast_detectgpt_sampled")
+def test_sampled_curvature_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    inputs = case["inputs"]
+    tokens = drawn_of(inputs["logits_score"], inputs["input_ids"], inputs["samples"])
+    assert criteria.fast_detectgpt_sampled(tokens) == close(case["expected"]["curvature"])
+
+
+def rows_of(case: dict[str, Any]) -> list[tuple[Any, dict[str, float]]]:
+    """Each text of a batch without its padding, and what is expected of it."""
+    inputs, rows = case["inputs"], []
+    for i, mask in enumerate(inputs["attention_mask"]):
+        observer, performer, ids = (
+            inputs[name][i][: sum(mask)]
+            for name in ("observer_logits", "performer_logits", "input_ids")
+        )
+        expected = {name: values[i] for name, values in case["expected"].items() if name == "score"}
+        rows.append((pair_of(observer, performer, ids), expected))
+    return rows
+
+
+@own_code("binoculars")
+def test_binoculars_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    for tokens, expected in rows_of(case):
+        assert -criteria.binoculars(tokens) == close(expected["score"])
+
+
+@own_code("dna_detectllm")
+def test_dna_detectllm_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    for tokens, expected in rows_of(case):
+        assert -criteria.dna_detectllm(tokens) == close(expected["score"])
+
+
+@own_code("lapd")
+def test_lapd_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    inputs, expected = case["inputs"], case["expected"]
+    ids, base, aligned = (inputs[k] for k in ("input_ids", "logits_base", "logits_instruct"))
+    tokens = pair_of(base, aligned, ids)
+    assert criteria.lapd(tokens) == close(expected["score_analytic"])
+    weights = tokens.logp * (tokens.sampling_logp - tokens.logp)
+    assert weights.mean() == close(expected["raw"])
+    assert (tokens.logp - tokens.sampling_logp).mean() == close(expected["rai"])
+    # the authors' own estimate, with the draws that the case fixes
+    drawn, drawn_base = (drawn_of(z, ids, inputs["samples"]).drawn for z in (aligned, base))
+    drawn_weights = (drawn * (drawn_base - drawn)).mean(1)
+    found = criteria.discrepancy(weights.mean(), drawn_weights)
+    assert found == close(expected["score_given_samples"])
+
+
+@own_code("lastde")
+def test_lastde_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    inputs = case["inputs"]
+    tokens = statistics_of(inputs["logits"], inputs["input_ids"])
+    settings = {"embedding": inputs["embed_size"], "scales": inputs["tau_prime"]}
+    found = criteria.lastde(tokens, bins_per_token=inputs["epsilon"] / len(tokens), **settings)
+    assert found == close(case["expected"]["lastde"])
+
+
+@own_code("lastde_plusplus")
+def test_lastde_pp_agrees_with_the_methods_own_code(case: dict[str, Any]) -> None:
+    inputs = case["inputs"]
+    tokens = drawn_of(inputs["logits"], inputs["input_ids"], inputs["samples"])
+    found = criteria.lastde_pp(
+        tokens,
+        embedding=inputs["embed_size"],
+        bins_per_token=inputs["epsilon_multiplier"],
+        scales=inputs["tau_prime"],
+    )
+    expected = case["expected"]["score"]
+    assert found == pytest.approx(expected, rel=case["tolerance_rel"])

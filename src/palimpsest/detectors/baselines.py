@@ -28,6 +28,7 @@ class Majority:
 
     native: Level = "word"
     published: ClassVar[Mapping[Level, float]] = {}
+    probabilities: ClassVar[frozenset[Level]] = frozenset({"document", "sentence", "word"})
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self.shares: dict[str, float] = {}

@@ -69,6 +69,7 @@ class GenAISentence:
 
     native: Level = "word"
     published: ClassVar[Mapping[Level, float]] = {}  # it decides by the Viterbi path
+    probabilities: ClassVar[frozenset[Level]] = frozenset({"word"})
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         from transformers import AutoConfig, AutoTokenizer

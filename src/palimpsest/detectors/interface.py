@@ -16,11 +16,15 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Where and how a detector runs; no part of what it is."""
+    """Where and how a detector runs; no part of what it is.
+
+    `cache` is whether token statistics are taken from the user's cache and kept there.
+    """
 
     device: str = "auto"
     dtype: str = "float32"
     seed: int = 0
+    cache: bool = True
 
 
 class Detector(Protocol):
@@ -28,6 +32,9 @@ class Detector(Protocol):
 
     `published` maps a level to the threshold that the method's authors print for these settings,
     for the rule score >= threshold; it is empty where there is none.
+
+    A detector may have an attribute `probabilities`, the levels at which `score` gives
+    probabilities of AI; calibration is measured there alone.
 
     `score` returns one answer for each text in the texts' order. `load` gives back a detector whose
     scores equal those of the one that was saved.

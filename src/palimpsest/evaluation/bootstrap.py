@@ -1,59 +1,95 @@
-"""Intervals by resampling source documents: all units of a document stay together."""
+"""Intervals by resampling source documents: all versions and generators of one stay together.
 
-from typing import NamedTuple
+A replicate is a metric's value on one resample. Documents are resampled within their domain, with
+the same draws for every cell of it, so that replicates can be averaged over generators and domains,
+and compared between detectors and designs, resample by resample.
+"""
+
+from zlib import crc32
 
 import numpy as np
+from scipy import sparse
+
+from palimpsest.evaluation.metrics import weighted_rank_metrics
+
+# More distinct scores than this share ranks; a replicate's AUROC moves by 1 / MAX_RANKS at most.
+MAX_RANKS = 2**15
+_AT_ONCE = 2**22  # numbers in one block of weights by rank
 
 
-class Interval(NamedTuple):
-    low: float
-    high: float
+def document_weights(documents: int, resamples: int, seed: int, domain: str) -> np.ndarray:
+    """(D, R) float32: how often each resample draws each of a domain's documents.
 
-
-def auroc_interval(
-    labels: np.ndarray,
-    scores: np.ndarray,
-    documents: np.ndarray,
-    *,
-    resamples: int,
-    seed: int,
-    level: float = 0.95,
-) -> Interval | None:
-    """A percentile interval of the AUROC over resampled documents; None where it is undefined.
-
-    `labels`, `scores` and `documents` have one entry for each unit. Resamples that draw a single
-    class are left out.
+    The draws depend on the arguments alone, not on other domains.
     """
-    names, document = np.unique(documents, return_inverse=True)
-    positive = labels == 1
-    if len(names) < 2 or positive.all() or not positive.any():
-        return None
-    wins = _pairwise_wins(scores, document, positive, len(names))
-    n_ai = np.bincount(document[positive], minlength=len(names))
-    n_human = np.bincount(document[~positive], minlength=len(names))
-
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(len(names), size=(resamples, len(names)))
-    weights = np.zeros((resamples, len(names)))
-    np.add.at(weights, (np.arange(resamples)[:, None], drawn), 1)
-    pairs = (weights @ n_ai) * (weights @ n_human)
-    values = ((weights @ wins) * weights).sum(axis=1)[pairs > 0] / pairs[pairs > 0]
-    tail = 100 * (1 - level) / 2
-    return Interval(*(float(v) for v in np.percentile(values, [tail, 100 - tail])))
+    rng = np.random.default_rng([seed, crc32(domain.encode())])
+    weights = np.empty((documents, resamples), dtype=np.float32)
+    for i in range(resamples):
+        drawn = rng.integers(documents, size=documents)
+        weights[:, i] = np.bincount(drawn, minlength=documents)
+    return weights
 
 
-def _pairwise_wins(
-    scores: np.ndarray, document: np.ndarray, positive: np.ndarray, n: int
-) -> np.ndarray:
-    """(D, D): how often AI units of the row's document beat human units of the column's one."""
-    order = np.argsort(scores[~positive], kind="stable")
-    human, owner = scores[~positive][order], document[~positive][order]
-    # below[i, d]: how many of document d's units are among the i lowest human scores
-    one_hot = np.zeros((len(human) + 1, n))
-    one_hot[np.arange(1, len(human) + 1), owner] = 1
-    below = one_hot.cumsum(axis=0)
-    ai = scores[positive]
-    lower, upper = np.searchsorted(human, ai, "left"), np.searchsorted(human, ai, "right")
-    wins = np.zeros((n, n))
-    np.add.at(wins, document[positive], (below[lower] + below[upper]) / 2)
-    return wins
+def resampled_sums(sums: np.ndarray, owner: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(R, C): the samples' sums (S, C) over each resample; `owner` (S,) are their documents."""
+    ones, samples = np.ones(len(owner), dtype=np.float32), np.arange(len(owner))
+    belongs = sparse.csr_array((ones, (owner, samples)), shape=(len(weights), len(owner)))
+    total: np.ndarray = weights.T @ (belongs @ sums.astype(np.float32))
+    return total
+
+
+def resampled_ranks(
+    ai: np.ndarray,
+    human: np.ndarray,
+    ai_owner: np.ndarray,
+    human_owner: np.ndarray,
+    weights: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """`metrics.rank_metrics` of each resample, (R,) each, from units' scores and documents."""
+    pooled = np.sort(np.concatenate([ai, human]))
+    ranks = pooled[np.append(True, pooled[1:] != pooled[:-1])]
+    if len(ranks) > MAX_RANKS:
+        ranks = np.unique(pooled[np.linspace(0, len(pooled) - 1, MAX_RANKS).astype(np.int64)])
+    groups = [
+        sparse.csr_array(
+            (
+                np.ones(len(scores), dtype=np.float32),
+                (np.searchsorted(ranks, scores, "right") - 1, owner),
+            ),
+            shape=(len(ranks), len(weights)),
+        )
+        for scores, owner in ((ai, ai_owner), (human, human_owner))
+    ]
+    resamples = weights.shape[1]
+    step = max(1, _AT_ONCE // len(ranks))
+    blocks = []
+    for start in range(0, resamples, step):
+        block = np.ascontiguousarray(weights[:, start : start + step])
+        blocks.append(weighted_rank_metrics(*((group @ block).astype(float) for group in groups)))
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def intervals(replicates: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Percentile intervals of replicates (N, R), in which nan stands for an undefined resample.
+
+    nan where no resample is defined.
+    """
+    ordered = np.sort(replicates, axis=1)  # nan go to the end
+    defined = (~np.isnan(ordered)).sum(axis=1)
+    tail = (1 - level) / 2
+    low, high = (_quantile(ordered, defined, share) for share in (tail, 1 - tail))
+    return low, high
+
+
+def _quantile(ordered: np.ndarray, defined: np.ndarray, share: float) -> np.ndarray:
+    """Linear interpolation, as numpy's, among each row's first `defined` values."""
+    if not ordered.shape[1]:
+        return np.full(len(ordered), np.nan)
+    place = share * np.maximum(defined - 1, 0)
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, np.maximum(defined - 1, 0))
+    rows = np.arange(len(ordered))
+    value: np.ndarray = ordered[rows, below] + (place - below) * (
+        ordered[rows, above] - ordered[rows, below]
+    )
+    return value

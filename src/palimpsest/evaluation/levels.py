@@ -1,96 +1,327 @@
-"""What a detector's answer says at each level; the one place where coarser levels are derived.
+"""What a detector's answers say at each level; the one place where coarser levels are derived.
 
-Finer levels are never invented. A coarser score is the mean of the finer units' scores; a document
+Finer levels are never invented. A coarser score is the mean of the finest units' scores; a document
 is labelled AI when any of its sentences is, a sentence when most of its words are (ties: when their
-mean score is at least 0.5).
+mean score reaches the threshold, one half for labels that the method decides itself). A span
+method's word is AI when its spans cover more than half of it, and scores the mean of its
+characters, each with its highest span's score or 0.
+
+Texts and answers come as Arrow batches with the columns of `records.TEXTS` and `PREDICTIONS`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from palimpsest.records import Level, Scores
+from palimpsest.errors import InputError
+from palimpsest.evaluation.spans import Spans, covered, painted, segment_sums
+from palimpsest.records import Level
 
 LEVELS: tuple[Level, ...] = ("document", "sentence", "word")
+
+_GOLD = {"document": "label", "sentence": "sentence_labels", "word": "word_labels"}
+_ANSWERS = {
+    "document": ("document", "document_label"),
+    "sentence": ("sentences", "sentence_labels"),
+    "word": ("words", "word_labels"),
+}
+
+Thresholds = Mapping[str, Mapping[str, Any]]  # by level, as thresholds.json holds them
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """A text's units at one level, all of shape (n,).
+    """The units of a batch's texts at one level, text after text.
 
-    A score of nan means not scored. `decided` are the method's own labels, -1 for undecided.
+    `lengths` (T,) counts each text's units; `labels` (N,) are the true ones. `scores` (N,): nan
+    means not scored. `decisions`: labels (N,) by what decided them (`decided` by the method itself,
+    the `published` or the `calibrated` threshold), -1 where undecided.
     """
 
+    lengths: np.ndarray
+    labels: np.ndarray
     scores: np.ndarray
-    decided: np.ndarray | None
+    decisions: Mapping[str, np.ndarray]
+
+    @property
+    def owner(self) -> np.ndarray:
+        """(N,): each unit's text."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
 
-def gold(row: Mapping[str, Any], level: Level) -> np.ndarray:
-    """The true labels of a sample's units."""
-    match level:
-        case "document":
-            return np.array([row["label"]], dtype=np.int8)
-        case "sentence":
-            return np.array(row["sentence_labels"], dtype=np.int8)
-        case "word":
-            return np.array(row["word_labels"], dtype=np.int8)
-        case _:
-            raise ValueError(f"no gold labels at level {level}")
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """One level's answers: `answered` (T,) by text, the rest by unit; -1 and nan where nothing is.
+
+    `published` are labels by a finer level's published threshold.
+    """
+
+    answered: np.ndarray
+    lengths: np.ndarray
+    scores: np.ndarray
+    decided: np.ndarray
+    published: np.ndarray
+
+    def filled(self, other: "_Answers") -> "_Answers":
+        """These answers, and the other's for texts that have none here."""
+        own = np.repeat(self.answered, self.lengths)
+        return _Answers(
+            self.answered | other.answered,
+            self.lengths,
+            np.where(own, self.scores, other.scores),
+            np.where(own, self.decided, other.decided),
+            np.where(own, self.published, other.published),
+        )
 
 
-def units(row: Mapping[str, Any], scores: Scores) -> Iterator[tuple[Level, Units]]:
-    """The levels at which there is an answer, with the units' scores and decisions."""
-    words = _given(scores.words, scores.word_labels)
-    sentences = _given(scores.sentences, scores.sentence_labels)
-    if sentences is None and words is not None:
-        sentences = _sentences_from(words, row)
-    decided = None if scores.document_label is None else np.array([scores.document_label], np.int8)
-    document = Units(np.array([scores.document], dtype=np.float64), decided)
-    # A method whose native level is finer leaves the document to be derived.
-    if np.isnan(scores.document) and decided is None and sentences is not None:
-        document = _document_from(sentences, words or sentences)
-    yield "document", document
-    if sentences is not None:
-        yield "sentence", sentences
-    if words is not None:
-        yield "word", words
+def units(
+    texts: pa.RecordBatch, predictions: pa.RecordBatch, thresholds: Thresholds
+) -> dict[Level, Units]:
+    """The levels at which any text has an answer; row i of both batches is the same sample.
+
+    Raises:
+        InputError: an answer whose number of units is not its text's, a span outside of its text.
+    """
+    document, sentences, words = (_own(texts, predictions, level) for level in LEVELS)
+    if not words.answered.any():
+        words = words.filled(_words_from_spans(texts, predictions))
+    found: dict[Level, Units] = {}
+    if words.answered.any():
+        found["word"] = _units(words, texts, "word", thresholds)
+        if not sentences.answered.all():
+            sentences = sentences.filled(
+                _sentences_from(words, found["word"], texts, thresholds.get("word", {}))
+            )
+    if sentences.answered.any():
+        found["sentence"] = _units(sentences, texts, "sentence", thresholds)
+        if not document.answered.all():
+            document = document.filled(_documents_from(sentences, found["sentence"], words))
+    if document.answered.any():
+        found["document"] = _units(document, texts, "document", thresholds)
+    return found
 
 
-def _given(scores: np.ndarray | None, decided: np.ndarray | None) -> Units | None:
-    if scores is None and decided is None:
+def decide(scores: np.ndarray, thresholds: Mapping[str, Any], source: str) -> np.ndarray | None:
+    """Labels by one threshold, -1 where there is no score; None where there is no such threshold.
+
+    A published threshold is reached (>=), a calibrated one exceeded (>).
+    """
+    threshold = threshold_value(thresholds, source)
+    if threshold is None:
         return None
-    if scores is None:
-        assert decided is not None
-        scores = np.full(len(decided), np.nan)
-    return Units(scores.astype(np.float64), decided)
+    above = scores > threshold if source == "calibrated" else scores >= threshold
+    return np.where(np.isnan(scores), -1, above).astype(np.int8)
 
 
-def _sentences_from(words: Units, row: Mapping[str, Any]) -> Units:
-    scores, decided = [], []
-    spans = np.array(row["word_spans"])
-    for start, end in row["sentence_spans"]:
-        inside = (spans[:, 0] < end) & (spans[:, 1] > start)
-        scores.append(_mean(words.scores[inside]))
-        if words.decided is not None:
-            labels = words.decided[inside]
-            labels = labels[labels >= 0]
-            share = labels.mean() if labels.size else np.nan
-            tie = scores[-1] >= 0.5
-            decided.append(-1 if np.isnan(share) else int(tie if share == 0.5 else share > 0.5))
-    labels_or_none = np.array(decided, dtype=np.int8) if words.decided is not None else None
-    return Units(np.array(scores), labels_or_none)
+def threshold_value(thresholds: Mapping[str, Any], source: str) -> float | None:
+    """The threshold from a source, of those that thresholds.json holds for a level."""
+    threshold = thresholds.get(source)
+    value: float | None = threshold["value"] if isinstance(threshold, Mapping) else threshold
+    return value
 
 
-def _document_from(sentences: Units, native: Units) -> Units:
-    decided = None
-    if sentences.decided is not None:
-        known = sentences.decided[sentences.decided >= 0]
-        decided = np.array([known.max() if known.size else -1], dtype=np.int8)
-    return Units(np.array([_mean(native.scores)]), decided)
+def unit_counts(texts: pa.RecordBatch, level: Level) -> np.ndarray:
+    """(T,): each text's number of units."""
+    column = texts.column(_GOLD[level])
+    return _lengths(column) if pa.types.is_list(column.type) else np.ones(len(column), np.int64)
 
 
-def _mean(scores: np.ndarray) -> float:
-    scored = scores[~np.isnan(scores)]
-    return float(scored.mean()) if scored.size else float("nan")
+def _own(texts: pa.RecordBatch, predictions: pa.RecordBatch, level: Level) -> _Answers:
+    """What the method itself says at a level."""
+    lengths = unit_counts(texts, level)
+    scores, labels = (predictions.column(name) for name in _ANSWERS[level])
+    undecided = np.full(lengths.sum(), -1, dtype=np.int8)
+    if level == "document":
+        values = scores.to_numpy(zero_copy_only=False)
+        decided = labels.fill_null(-1).to_numpy(zero_copy_only=False)
+        answered = ~np.isnan(values) | labels.is_valid().to_numpy(zero_copy_only=False)
+        return _Answers(answered, lengths, values, decided, undecided)
+    for name, column in zip(_ANSWERS[level], (scores, labels), strict=True):
+        wrong = np.flatnonzero(
+            column.is_valid().to_numpy(zero_copy_only=False) & (_lengths(column) != lengths)
+        )
+        if wrong.size:
+            sample, has = texts.column("sample_id")[wrong[0]].as_py(), _lengths(column)[wrong[0]]
+            raise InputError(
+                f"the answer to {sample} has {has} values in {name}, and the text "
+                f"{lengths[wrong[0]]} units: evaluate these predictions with the texts they are of"
+            )
+    answered = pc.or_(scores.is_valid(), labels.is_valid()).to_numpy(zero_copy_only=False)
+    values = _spread(scores, lengths, np.float32(np.nan))
+    return _Answers(answered, lengths, values, _spread(labels, lengths, np.int8(-1)), undecided)
+
+
+def _spread(column: pa.ListArray, lengths: np.ndarray, missing: np.generic) -> np.ndarray:
+    """All lists' values in one array, with `missing` for each unit of a text that has no list."""
+    if column.null_count == len(column):
+        return np.full(lengths.sum(), missing)
+    values: np.ndarray = column.flatten().to_numpy(zero_copy_only=False)
+    if not column.null_count:
+        return values
+    spread = np.full(lengths.sum(), missing)
+    spread[np.repeat(column.is_valid().to_numpy(zero_copy_only=False), lengths)] = values
+    return spread
+
+
+def _units(answers: _Answers, texts: pa.RecordBatch, level: Level, thresholds: Thresholds) -> Units:
+    own = thresholds.get(level, {})
+    decisions = {"decided": answers.decided, "published": decide(answers.scores, own, "published")}
+    decisions["calibrated"] = decide(answers.scores, own, "calibrated")
+    if decisions["published"] is None:
+        decisions["published"] = answers.published
+    labels = texts.column(_GOLD[level])
+    labels = labels.flatten() if pa.types.is_list(labels.type) else labels
+    return Units(
+        answers.lengths,
+        labels.to_numpy(zero_copy_only=False),
+        answers.scores,
+        {source: d for source, d in decisions.items() if d is not None and (d >= 0).any()},
+    )
+
+
+def _sentences_from(
+    words: _Answers, found: Units, texts: pa.RecordBatch, thresholds: Mapping[str, Any]
+) -> _Answers:
+    lengths = unit_counts(texts, "sentence")
+    line = Line.of(texts)
+    word_at, sentence_at = line.place(texts, "word_spans"), line.place(texts, "sentence_spans")
+    first = np.searchsorted(word_at.end, sentence_at.start, "right")
+    last = np.searchsorted(word_at.start, sentence_at.end, "left")
+    scores = _means(words.scores, first, last)
+
+    def majority(source: str, tie: float) -> np.ndarray:
+        ai, known = _counts(found.decisions.get(source), first, last)
+        label = np.where(2 * ai == known, scores >= tie, 2 * ai > known)
+        return np.where(known > 0, label, -1).astype(np.int8)
+
+    published = thresholds.get("published")
+    return _Answers(
+        words.answered,
+        lengths,
+        scores,
+        majority("decided", 0.5),
+        majority("published", np.nan if published is None else published),
+    )
+
+
+def _documents_from(sentences: _Answers, found: Units, words: _Answers) -> _Answers:
+    def bounds(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ends = np.cumsum(lengths)
+        return ends - lengths, ends
+
+    def any_sentence(source: str) -> np.ndarray:
+        ai, known = _counts(found.decisions.get(source), *bounds(sentences.lengths))
+        return np.where(known > 0, ai > 0, -1).astype(np.int8)
+
+    scores = np.where(
+        words.answered,
+        _means(words.scores, *bounds(words.lengths)),
+        _means(sentences.scores, *bounds(sentences.lengths)),
+    )
+    ones = np.ones(len(scores), np.int64)
+    return _Answers(
+        sentences.answered, ones, scores, any_sentence("decided"), any_sentence("published")
+    )
+
+
+def _words_from_spans(texts: pa.RecordBatch, predictions: pa.RecordBatch) -> _Answers:
+    lengths = unit_counts(texts, "word")
+    column = predictions.column("spans")
+    answered = column.is_valid().to_numpy(zero_copy_only=False)
+    scores = np.full(lengths.sum(), np.nan, np.float32)
+    decided = np.full(lengths.sum(), -1, np.int8)
+    undecided = decided.copy()
+    if answered.any():
+        line = Line.of(texts)
+        spans, values = line.predicted(texts, predictions)
+        at = line.place(texts, "word_spans")
+        size = at.end - at.start
+        known = np.repeat(answered, lengths)
+        painted_on = segment_sums(painted(spans, values, line.size), at.start, at.end)
+        inside = segment_sums(covered(spans, line.size).astype(np.int32), at.start, at.end)
+        scores[known] = (painted_on / size)[known]
+        decided[known] = (2 * inside > size)[known]
+    return _Answers(answered, lengths, scores, decided, undecided)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A batch's texts on one line of characters, a gap of one between them: `base` is their start.
+
+    `length` (T,) is each text's number of characters, `size` the line's.
+    """
+
+    base: np.ndarray
+    length: np.ndarray
+
+    @classmethod
+    def of(cls, texts: pa.RecordBatch) -> "Line":
+        length = (
+            pc.utf8_length(texts.column("text")).to_numpy(zero_copy_only=False).astype(np.int64)
+        )
+        return cls(np.cumsum(length + 1) - (length + 1), length)
+
+    @property
+    def size(self) -> int:
+        return int(self.base[-1] + self.length[-1]) + 1 if len(self.base) else 0
+
+    def place(self, texts: pa.RecordBatch, name: str) -> Spans:
+        """A column of spans, where they lie on the line."""
+        column = texts.column(name)
+        start, end = column.flatten().flatten().to_numpy(zero_copy_only=False).reshape(-1, 2).T
+        base = np.repeat(self.base, _lengths(column))
+        return Spans(start + base, end + base)
+
+    def predicted(
+        self, texts: pa.RecordBatch, predictions: pa.RecordBatch
+    ) -> tuple[Spans, np.ndarray]:
+        """The method's spans in ascending order, and their scores.
+
+        Raises:
+            InputError: a span that is empty or reaches outside of its text.
+        """
+        column = predictions.column("spans")
+        owner = np.repeat(np.arange(len(column)), _lengths(column))
+        start, end, score = (
+            field.to_numpy(zero_copy_only=False) for field in column.flatten().flatten()
+        )
+        wrong = np.flatnonzero((start < 0) | (start >= end) | (end > self.length[owner]))
+        if wrong.size:
+            i = wrong[0]
+            raise InputError(
+                f"the answer to {texts.column('sample_id')[owner[i]].as_py()} has the span "
+                f"[{start[i]}, {end[i]}), and the text {self.length[owner[i]]} characters"
+            )
+        order = np.lexsort((start, owner))
+        base = self.base[owner]
+        return Spans((start + base)[order], (end + base)[order]), score[order]
+
+
+def _lengths(column: pa.ListArray) -> np.ndarray:
+    lengths: np.ndarray = (
+        pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
+    return lengths
+
+
+def _means(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """The means of values[first:last] without nan ones; nan where there are none."""
+    known = ~np.isnan(values)
+    n = segment_sums(known.astype(np.int32), first, last)
+    total = segment_sums(np.where(known, values, 0).astype(np.float64), first, last)
+    means: np.ndarray = np.divide(total, n, out=np.full(len(n), np.nan), where=n > 0)
+    return means
+
+
+def _counts(
+    labels: np.ndarray | None, first: np.ndarray, last: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How many of labels[first:last] are 1, and how many are known."""
+    if labels is None:
+        return np.zeros(len(first), np.int32), np.zeros(len(first), np.int32)
+    ai, known = ((labels == 1).astype(np.int32), (labels >= 0).astype(np.int32))
+    return segment_sums(ai, first, last), segment_sums(known, first, last)

@@ -1,46 +1,39 @@
-"""All metrics of one run as one long table: every level, version, domain and generator."""
+"""All metrics of one run as one long table: every level, variant, version, domain and generator."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from palimpsest.evaluation.bootstrap import auroc_interval
-from palimpsest.evaluation.levels import LEVELS, gold, units
-from palimpsest.evaluation.metrics import auroc, decision_metrics
-from palimpsest.evaluation.thresholds import decide
-from palimpsest.records import RECORDS, Level, Scores, frame
+from palimpsest.errors import InputError
+from palimpsest.evaluation import metrics, trajectory
+from palimpsest.evaluation.bootstrap import (
+    document_weights,
+    intervals,
+    resampled_ranks,
+    resampled_sums,
+)
+from palimpsest.evaluation.levels import Thresholds, threshold_value
+from palimpsest.evaluation.metrics import ratio
+from palimpsest.evaluation.samples import Answered, LevelAnswers, collect
+from palimpsest.records import RECORDS, frame
 
 MEAN = "mean"  # stands for the in-distribution generators, or for all domains, taken together
+ALL = "all"  # stands for the versions of a trajectory taken together
+DIPS = ("accuracy", "f1_ai", "macro_f1", "auroc")  # curves by version whose dip is measured
 
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A version of one domain by one generator."""
-
-    domain: str
-    generator: str
-    version: str
-    operation: str
-    coverage: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """The units of a cell: labels, scores, decisions by source, and the document of each."""
-
-    labels: np.ndarray
-    scores: np.ndarray
-    decisions: Mapping[str, np.ndarray]
-    documents: np.ndarray
+_TRAJECTORY = ["variant", "domain", "generator"]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What stands on every record of a run."""
+    """What stands on every record of a run, and how its intervals are made.
+
+    `probabilities` are the levels at which the detector's scores are probabilities of AI.
+    """
 
     detector: str
     regime: str
@@ -48,143 +41,333 @@ class Context:
     held_out: frozenset[str]
     resamples: int
     seed: int
+    probabilities: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Records without their intervals, and each one's replicates, a row of (N, R)."""
+
+    records: pd.DataFrame
+    replicates: np.ndarray
+
+    def with_intervals(self) -> pd.DataFrame:
+        low, high = intervals(self.replicates)
+        return self.records.assign(low=low, high=high)
+
+    def where(self, chosen: pd.Series) -> "Estimates":
+        return Estimates(self.records[chosen], self.replicates[chosen.to_numpy(dtype=bool)])
 
 
 def evaluate(
-    answers: Iterable[tuple[Mapping[str, Any], Scores]],
-    thresholds: Mapping[str, Mapping[str, Any]],
+    texts: Iterable[pa.RecordBatch],
+    predictions: Iterable[pa.RecordBatch],
+    thresholds: Thresholds,
     context: Context,
 ) -> pd.DataFrame:
-    """Records (schema `records.RECORDS`) of a detector's answers to samples.
+    """Records (schema `records.RECORDS`) of a detector's predictions on texts.
 
-    Units are pooled over a (domain, version, generator); then means are taken over the
-    in-distribution generators, and of everything over the domains. AUROC at a version pools it with
-    v0 of the same documents; at document level it carries a bootstrap interval. Undefined metrics
-    have no row.
+    Units are pooled over a (variant, domain, generator, version); then means are taken over the
+    in-distribution generators, and of everything over the domains. Rank metrics at a version pool
+    it with the human version of the same documents. What spans versions has the version `all`.
+    Intervals are 95 % percentiles over resampled documents. Undefined metrics have no row.
+
+    Raises:
+        InputError: predictions that are not of these texts in this order, an answer with another
+            number of units than its text, a probability outside of 0 to 1.
     """
-    pools = _pool(answers, thresholds)
-    rows = [row for level, cells in pools.items() for row in _level_rows(level, cells, context)]
-    records = frame(rows, RECORDS)
-    by_domain = _mean_over("generator", records[~records["held_out"]])
-    records = pd.concat([records, by_domain], ignore_index=True)
-    return pd.concat([records, _mean_over("domain", records)], ignore_index=True)
+    estimator = Estimator(collect(texts, predictions, thresholds), thresholds, context)
+    tables = [estimator.at(level).with_intervals() for level in estimator.levels]
+    return pd.concat(tables, ignore_index=True)
 
 
-def _pool(
-    answers: Iterable[tuple[Mapping[str, Any], Scores]],
-    thresholds: Mapping[str, Mapping[str, Any]],
-) -> dict[Level, dict[Cell, Pool]]:
-    parts: dict[Level, dict[Cell, list[Pool]]] = {level: defaultdict(list) for level in LEVELS}
-    for row, scores in answers:
-        cell = Cell(
-            domain=row["domain"],
-            generator=row["generator"],
-            version=row["version"],
-            operation=row["operation"],
-            coverage=row["target_coverage"],
-        )
-        for level, unit in units(row, scores):
-            decisions = {"decided": unit.decided}
-            for source in ("published", "calibrated"):
-                decisions[source] = decide(unit.scores, thresholds.get(level, {}), source)
-            n = len(unit.scores)
-            parts[level][cell].append(
-                Pool(
-                    gold(row, level),
-                    unit.scores,
-                    {source: d for source, d in decisions.items() if d is not None},
-                    np.full(n, row["doc_id"], dtype=object),
-                )
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A version of one trajectory kind, or all of them: its samples and what records say of it."""
+
+    facts: dict[str, Any]
+    samples: np.ndarray
+
+    @property
+    def trajectory(self) -> tuple[str, ...]:
+        return tuple(self.facts[name] for name in _TRAJECTORY)
+
+
+class _Rows:
+    """Records of one level, growing."""
+
+    def __init__(self, level: str, thresholds: Mapping[str, Any], context: Context) -> None:
+        self.level = level
+        self.thresholds = thresholds
+        self.context = context
+        self.records: list[dict[str, Any]] = []
+        self.replicates: list[np.ndarray] = []
+
+    def add(
+        self,
+        cell: _Cell,
+        values: Mapping[str, Any],
+        replicates: Mapping[str, np.ndarray],
+        *,
+        n: int,
+        of: int,
+        threshold: str = "none",
+    ) -> None:
+        """Add a cell's metrics from n units of so many."""
+        undefined = np.full(self.context.resamples, np.nan)
+        for metric, value in values.items():
+            if np.isnan(value):
+                continue
+            self.replicates.append(replicates.get(metric, undefined))
+            self.records.append(
+                {
+                    **cell.facts,
+                    "level": self.level,
+                    "metric": metric,
+                    "value": float(value),
+                    "n": int(n),
+                    "n_unscored": int(of - n),
+                    "held_out": cell.facts["generator"] in self.context.held_out,
+                    "design": self.context.design,
+                    "detector": self.context.detector,
+                    "regime": self.context.regime,
+                    "threshold": threshold,
+                    "threshold_value": threshold_value(self.thresholds, threshold),
+                }
             )
-    return {
-        level: {cell: _joined(pools) for cell, pools in cells.items()}
-        for level, cells in parts.items()
-        if cells
-    }
+
+    def estimates(self) -> Estimates:
+        replicates = np.array(self.replicates).reshape(len(self.records), -1)
+        return Estimates(frame(self.records, RECORDS), replicates)
 
 
-def _joined(pools: list[Pool]) -> Pool:
-    sources = set.intersection(*(set(pool.decisions) for pool in pools))
-    return Pool(
-        np.concatenate([pool.labels for pool in pools]),
-        np.concatenate([pool.scores for pool in pools]),
-        {s: np.concatenate([pool.decisions[s] for pool in pools]) for s in sorted(sources)},
-        np.concatenate([pool.documents for pool in pools]),
-    )
+class Estimator:
+    """Estimates of one run, level by level, on the same resamples of its documents."""
 
+    def __init__(self, answered: Answered, thresholds: Thresholds, context: Context) -> None:
+        self.answered = answered
+        self.thresholds = thresholds
+        self.context = context
+        facts = answered.facts
+        self.owner = np.empty(len(facts), dtype=np.int64)  # each sample's document in its domain
+        self.weights: dict[str, np.ndarray] = {}
+        documents = facts["doc_id"].to_numpy(dtype=object)
+        for domain, samples in facts.groupby("domain").indices.items():
+            names, self.owner[samples] = np.unique(documents[samples], return_inverse=True)
+            self.weights[str(domain)] = document_weights(
+                len(names), context.resamples, context.seed, str(domain)
+            )
+        self.cells = list(_cells(facts, [*_TRAJECTORY, "version", "operation", "coverage"]))
+        self.human = {c.trajectory: c.samples for c in self.cells if c.facts["coverage"] == 0}
 
-def _level_rows(
-    level: Level, cells: Mapping[Cell, Pool], context: Context
-) -> Iterator[dict[str, Any]]:
-    human = {(c.domain, c.generator): pool for c, pool in cells.items() if c.version == "v0"}
-    for cell, pool in cells.items():
-        base = {
-            "level": level,
-            "version": cell.version,
-            "operation": cell.operation,
-            "coverage": cell.coverage,
-            "domain": cell.domain,
-            "generator": cell.generator,
-            "held_out": cell.generator in context.held_out,
-            "design": context.design,
-            "detector": context.detector,
-            "regime": context.regime,
-            "low": None,
-            "high": None,
-        }
-        for source, decisions in pool.decisions.items():
-            known = decisions >= 0
-            counts = {"n": int(known.sum()), "n_unscored": int((~known).sum())}
-            metrics = decision_metrics(pool.labels[known], decisions[known])
-            for metric, value in metrics.items():
-                yield {**base, **counts, "threshold": source, "metric": metric, "value": value}
-        origin = human.get((cell.domain, cell.generator))
-        if cell.version != "v0" and origin is not None:
-            yield from _auroc_rows(base, pool, origin, context)
+    @property
+    def levels(self) -> list[str]:
+        return [*self.answered.levels, *(["span"] if self.answered.spans is not None else [])]
 
+    def at(self, level: str) -> Estimates:
+        """All estimates at a level, means and what spans versions included."""
+        rows = _Rows(level, self.thresholds.get(level, {}), self.context)
+        for cell in self.cells:
+            if level == "span":
+                self._spans(rows, cell)
+            else:
+                self._units(rows, cell, self.answered.levels[level])
+        if level == "document":
+            for cell in _cells(self.answered.facts, _TRAJECTORY):
+                self._trajectories(rows, cell)
+        own = rows.estimates()
+        own = _joined([own, _mean_over("generator", own.where(~own.records["held_out"]))])
+        own = _joined([own, _mean_over("domain", own)])
+        return _joined([own, _dips(own)])
 
-def _auroc_rows(
-    base: dict[str, Any], pool: Pool, origin: Pool, context: Context
-) -> Iterator[dict[str, Any]]:
-    same = np.isin(origin.documents, pool.documents)
-    labels = np.concatenate([pool.labels, origin.labels[same]])
-    scores = np.concatenate([pool.scores, origin.scores[same]])
-    documents = np.concatenate([pool.documents, origin.documents[same]])
-    known = ~np.isnan(scores)
-    value = auroc(labels[known], scores[known])
-    if value is None:
-        return
-    interval = None
-    if base["level"] == "document":
-        interval = auroc_interval(
-            labels[known],
-            scores[known],
-            documents[known].astype(str),
-            resamples=context.resamples,
-            seed=context.seed,
+    def _units(self, rows: _Rows, cell: _Cell, answers: LevelAnswers) -> None:
+        """Metrics of decisions, of scores as probabilities, and of scores as a ranking."""
+        units, judged = answers.units[cell.samples], answers.answered[cell.samples]
+        of = units.sum()
+        self._ratios(
+            rows, cell, _share("scored"), np.column_stack([judged, units]), judged.sum(), of
         )
-    yield {
-        **base,
-        "threshold": "none",
-        "metric": "auroc",
-        "value": value,
-        "n": int(known.sum()),
-        "n_unscored": int((~known).sum()),
-        "low": interval.low if interval else None,
-        "high": interval.high if interval else None,
-    }
+        for source, counts in answers.counts.items():
+            sums = counts[cell.samples]
+            self._ratios(rows, cell, metrics.decision_metrics, sums, sums.sum(), of, source)
+        if len(answers.scores):
+            if rows.level in self.context.probabilities:
+                self._calibration(rows, cell, answers)
+            self._ranks(rows, cell, answers)
+
+    def _calibration(self, rows: _Rows, cell: _Cell, answers: LevelAnswers) -> None:
+        places, scored = answers.places(cell.samples), answers.scored[cell.samples]
+        labels, scores = answers.labels[places], answers.scores[places]
+        if len(scores) and not (scores.min() >= 0 and scores.max() <= 1):
+            raise InputError(
+                f"{self.context.detector} declares its {rows.level} scores probabilities, and they "
+                f"range from {scores.min():g} to {scores.max():g}"
+            )
+        sample = np.repeat(np.arange(len(scored)), scored)
+        sums = metrics.calibration_sums(labels, scores, sample, len(scored))
+        of = answers.units[cell.samples].sum()
+        self._ratios(rows, cell, metrics.calibration_metrics, sums, scored.sum(), of)
+
+    def _ranks(self, rows: _Rows, cell: _Cell, answers: LevelAnswers) -> None:
+        human = self.human.get(cell.trajectory)
+        if human is None or cell.facts["coverage"] == 0:
+            return
+        same = np.isin(self.owner[human], self.owner[cell.samples])
+        samples = np.concatenate([cell.samples, human[same]])
+        places, scored = answers.places(samples), answers.scored[samples]
+        scores, ai = answers.scores[places], answers.labels[places] == 1
+        values = metrics.rank_metrics(scores[ai], scores[~ai])
+        replicates = {}
+        weights = self._weights(cell)
+        if values and weights is not None:
+            owner = np.repeat(self.owner[samples], scored)
+            replicates = resampled_ranks(scores[ai], scores[~ai], owner[ai], owner[~ai], weights)
+        rows.add(cell, values, replicates, n=scored.sum(), of=answers.units[samples].sum())
+
+    def _spans(self, rows: _Rows, cell: _Cell) -> None:
+        assert self.answered.spans is not None
+        sums = self.answered.spans[cell.samples]
+        known = ~np.isnan(sums[:, 0])
+        sums = np.where(known[:, None], sums, 0)
+        self._ratios(rows, cell, metrics.span_metrics, sums, known.sum(), len(known), "decided")
+
+    def _trajectories(self, rows: _Rows, cell: _Cell) -> None:
+        """Metrics over the versions of a trajectory, where these have an order of coverage."""
+        facts = self.answered.facts.iloc[cell.samples]
+        versions = facts.drop_duplicates("version").sort_values("target_coverage")
+        if len(versions) < 2 or versions["target_coverage"].duplicated().any():
+            return
+        documents, row = np.unique(self.owner[cell.samples], return_inverse=True)
+        column = pd.Index(versions["version"]).get_indexer(pd.Index(facts["version"]))
+
+        def grid(values: np.ndarray, missing: float) -> np.ndarray:
+            table = np.full((len(documents), len(versions)), missing)
+            table[row, column] = values
+            return table
+
+        def add(name: str, sums: np.ndarray, threshold: str = "none") -> None:
+            n = (sums[:, 1] > 0).sum()
+            self._ratios(rows, one_each, _share(name), sums, n, len(sums), threshold)
+
+        # one sample stands for each document
+        one_each = _Cell(cell.facts, cell.samples[np.unique(row, return_index=True)[1]])
+        answers = self.answered.levels["document"]
+        scores = np.full(len(cell.samples), np.nan)
+        scores[answers.scored[cell.samples] == 1] = answers.scores[answers.places(cell.samples)]
+        coverage = grid(facts["ai_sentence_ratio"].to_numpy(), np.nan)
+        add("inversions", trajectory.inversions(grid(scores, np.nan), coverage))
+        add("coverage_rho", trajectory.rank_correlations(grid(scores, np.nan), coverage))
+        for source, counts in answers.counts.items():
+            passed, alarms, misses, hits = counts[cell.samples].T
+            decisions = np.where(passed + misses > 0, 0, np.where(alarms + hits > 0, 1, -1))
+            first, detected = trajectory.first_detected(grid(decisions, -1))
+            add("first_detected", first, source)
+            add("detected", detected, source)
+
+    def _ratios(
+        self,
+        rows: _Rows,
+        cell: _Cell,
+        function: Callable[[np.ndarray], Mapping[str, np.ndarray]],
+        sums: np.ndarray,
+        n: int,
+        of: int,
+        threshold: str = "none",
+    ) -> None:
+        """Add metrics that are a function of the samples' sums (S, C)."""
+        replicates: Mapping[str, np.ndarray] = {}
+        weights = self._weights(cell)
+        if weights is not None:
+            replicates = function(resampled_sums(sums, self.owner[cell.samples], weights))
+        rows.add(cell, function(sums.sum(axis=0)), replicates, n=n, of=of, threshold=threshold)
+
+    def _weights(self, cell: _Cell) -> np.ndarray | None:
+        """The weights of the domain's documents; None where there is a single one to resample."""
+        weights = self.weights[cell.facts["domain"]]
+        owner = self.owner[cell.samples]
+        return weights if weights.shape[1] and (owner != owner[0]).any() else None
 
 
-def _mean_over(column: str, records: pd.DataFrame) -> pd.DataFrame:
-    """Unweighted means over a column's values; counts are summed, intervals dropped."""
-    varying = {column, "value", "n", "n_unscored", "low", "high"}
-    keys = [name for name in records.columns if name not in varying]
-    means = records.groupby(keys, sort=False, dropna=False, as_index=False).agg(
-        value=("value", "mean"), n=("n", "sum"), n_unscored=("n_unscored", "sum")
+def _cells(facts: pd.DataFrame, by: Sequence[str]) -> Iterator[_Cell]:
+    given = facts.rename(columns={"target_coverage": "coverage"})
+    group = given.groupby(list(by), sort=False).ngroup().to_numpy()
+    whole = {"version": ALL, "operation": ALL, "coverage": None}
+    for members in range(group.max() + 1):
+        samples = np.flatnonzero(group == members)
+        own = {str(k): v for k, v in given[list(by)].iloc[samples[0]].to_dict().items()}
+        yield _Cell({**whole, **own}, samples)
+
+
+def _share(name: str) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+    return lambda sums: {name: ratio(sums[..., 0], sums[..., 1])}
+
+
+def _joined(parts: Sequence[Estimates]) -> Estimates:
+    return Estimates(
+        pd.concat([part.records for part in parts], ignore_index=True),
+        np.concatenate([part.replicates for part in parts]),
     )
+
+
+def _groups(records: pd.DataFrame, without: set[str]) -> tuple[np.ndarray, np.ndarray]:
+    """An order in which rows that agree in all other columns are together; each group's start."""
+    keys = [name for name in records.columns if name not in without | {"value", *_COUNTS}]
+    group = records.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
+    order = np.argsort(group, kind="stable")
+    return order, np.flatnonzero(np.diff(group[order], prepend=-1))
+
+
+_COUNTS = ("n", "n_unscored", "low", "high")
+
+
+def _mean_over(column: str, estimates: Estimates) -> Estimates:
+    """Unweighted means over a column's values, replicate by replicate; counts are summed."""
+    records, replicates = estimates.records, estimates.replicates
+    if records.empty:
+        return estimates
+    order, starts = _groups(records, {column})
+    members = np.diff(starts, append=len(order))
+
+    def total(values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values[order], starts, axis=0)
+
+    means = records.iloc[order[starts]].copy()
     means[column] = MEAN
-    means[["low", "high"]] = np.nan
-    return means[records.columns]
+    means["value"] = total(records["value"].to_numpy()) / members
+    for name in ("n", "n_unscored"):
+        means[name] = total(records[name].to_numpy())
+    return Estimates(means, total(replicates) / members[:, None])
+
+
+def _dips(estimates: Estimates) -> Estimates:
+    """The depth of each curve's dip over the versions with AI, in the order of coverage."""
+    records = estimates.records
+    curves = estimates.where(
+        records["metric"].isin(DIPS) & (records["coverage"] > 0) & (records["version"] != ALL)
+    )
+    records, replicates = curves.records.reset_index(drop=True), curves.replicates
+    rows: list[dict[str, Any]] = []
+    depths: list[np.ndarray] = []
+    if not records.empty:
+        order, starts = _groups(records, {"version", "operation", "coverage"})
+        for members in np.split(order, starts[1:]):
+            curve = records.iloc[members].sort_values("coverage")
+            if len(curve) < 3 or curve["coverage"].duplicated().any():
+                continue
+            rows.append(
+                {
+                    **{str(k): v for k, v in curve.iloc[0].to_dict().items()},
+                    "metric": f"{curve['metric'].iloc[0]}_dip",
+                    "value": float(metrics.dip_depth(curve["value"].to_numpy())),
+                    "n": int(curve["n"].sum()),
+                    "n_unscored": int(curve["n_unscored"].sum()),
+                    "version": ALL,
+                    "operation": ALL,
+                    "coverage": None,
+                }
+            )
+            depths.append(metrics.dip_depth(replicates[curve.index]))
+    return Estimates(frame(rows, RECORDS), np.array(depths).reshape(len(rows), replicates.shape[1]))
 
 
 def preferred_threshold(records: pd.DataFrame) -> pd.DataFrame:
@@ -195,6 +378,9 @@ def preferred_threshold(records: pd.DataFrame) -> pd.DataFrame:
     """
     rank = {"none": 0, "decided": 0, "published": 1, "calibrated": 2}
     order = records["threshold"].map(rank)
-    number = ["level", "metric", "version", "operation", "domain", "generator", "design"]
-    keys = [records[name] for name in (*number, "detector", "regime")]
+    number = [
+        "level", "metric", "variant", "version", "operation", "domain", "generator", "design",
+        "detector", "regime",
+    ]  # fmt: skip
+    keys = [records[name] for name in number]
     return records[order == order.groupby(keys).transform("min")]

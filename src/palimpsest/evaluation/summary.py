@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from palimpsest.evaluation.report import MEAN, preferred_threshold
+from palimpsest.evaluation.report import ALL, MEAN, preferred_threshold
 
+CURVES = ("accuracy", "f1_ai", "macro_f1", "fnr", "auroc")
 HEADLINES = ("accuracy", "f1_ai", "auroc")
+TRAJECTORY_HEADLINES = ("inversions", "coverage_rho", "detected")
 
 
 def version_number(version: str) -> int:
@@ -15,32 +17,53 @@ def version_number(version: str) -> int:
 
 
 def by_version(records: pd.DataFrame) -> pd.DataFrame:
-    """One row for each (level, metric, domain, version), the generators' mean, with its step."""
-    shown = preferred_threshold(records)
-    shown = shown[(shown["generator"] == MEAN) & ~shown["held_out"]]
-    columns = ["level", "metric", "domain", "version", "value", "n", "n_unscored"]
-    return shown[columns].assign(step=shown["version"].map(version_number))
+    """The curves of the generators' mean: one row for each (level, metric, domain, version).
+
+    `name` and `step` are those of `mlflow_metrics`.
+    """
+    shown = _curves(records[(records["generator"] == MEAN) & ~records["held_out"]])
+    columns = ["name", "step", "level", "metric", "domain", "version", "variant", "value",
+               "n", "n_unscored"]  # fmt: skip
+    return shown[columns]
 
 
 def mlflow_metrics(records: pd.DataFrame) -> Iterator[tuple[str, float, int]]:
-    """(name, value, step), the name `<level>/<metric>/<domain>`.
+    """(name, value, step) of the curves; the other metrics are in the records alone.
 
-    Generators that are held out stand under `held-out/<generator>/`.
+    The name is `<level>/<metric>/<domain>`, the step the version's number. In the design `coverage`
+    `/<operation>` follows and the step is the coverage in per cent; in `operation` it is
+    `/<version>-<coverage>`, where the version is named by its operation, and the step is 0. For
+    generators that are held out `held-out/<generator>/` comes first.
     """
     known = by_version(records)
-    names = known["level"] + "/" + known["metric"] + "/" + known["domain"]
-    yield from zip(names, known["value"], known["step"], strict=True)
-    held_out = preferred_threshold(records[records["held_out"]])
-    names = pd.Series("held-out", index=held_out.index, dtype=str)
-    for column in ("generator", "level", "metric", "domain"):
-        names = names + "/" + held_out[column]
-    steps = held_out["version"].map(version_number)
-    yield from zip(names, held_out["value"], steps, strict=True)
+    yield from zip(known["name"], known["value"], known["step"], strict=True)
+    held_out = _curves(records[records["held_out"]])
+    names = "held-out/" + held_out["generator"] + "/" + held_out["name"]
+    yield from zip(names, held_out["value"], held_out["step"], strict=True)
 
 
 def headline(records: pd.DataFrame) -> dict[str, float]:
-    """`<level>_<metric>`: the mean over the versions of the domains' mean."""
-    table = by_version(records)
-    table = table[(table["domain"] == MEAN) & table["metric"].isin(HEADLINES)]
-    means = table.groupby(table["level"] + "_" + table["metric"])["value"].mean()
+    """`<level>_<metric>`: the mean over versions, and variants, of the domains' mean."""
+    shown = preferred_threshold(
+        records[(records["generator"] == MEAN) & (records["domain"] == MEAN) & ~records["held_out"]]
+    )
+    by = shown["version"] != ALL
+    shown = shown[
+        (by & shown["metric"].isin(HEADLINES)) | (~by & shown["metric"].isin(TRAJECTORY_HEADLINES))
+    ]
+    means = shown.groupby(shown["level"] + "_" + shown["metric"])["value"].mean()
     return {str(name): float(value) for name, value in means.items()}
+
+
+def _curves(records: pd.DataFrame) -> pd.DataFrame:
+    """The curves' records with MLflow's `name` and `step`."""
+    curves = records[records["metric"].isin(CURVES) & (records["version"] != ALL)]
+    shown = preferred_threshold(curves)
+    name = shown["level"] + "/" + shown["metric"] + "/" + shown["domain"]
+    fixed = shown["design"] == "operation"
+    suffix = shown["variant"].where(~fixed, shown["version"] + "-" + shown["variant"])
+    step = shown["coverage"].where(shown["design"] == "coverage", 0).astype(int)
+    numbered = ~shown["design"].isin(["coverage", "operation"])
+    step = step.where(~numbered, shown["version"].where(numbered, "v0").map(version_number))
+    name = name.where(suffix == "", name + "/" + suffix)
+    return shown.assign(name=name, step=step)

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from palimpsest.evaluation.levels import LEVELS, units
-from palimpsest.records import Level, Scores
+from palimpsest.evaluation.levels import units
+from palimpsest.records import PREDICTIONS, TEXTS, Level, Scores, prediction_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +46,15 @@ def build_thresholds(
 
     `human` are the v0 dev samples with their scores; null stands where there is no threshold.
     """
-    pooled: dict[Level, list[np.ndarray]] = {level: [] for level in LEVELS}
-    for row, scores in human:
-        for level, unit in units(row, scores):
-            pooled[level].append(unit.scores)
+    pairs = list(human)
+    texts = pa.RecordBatch.from_pylist([dict(row) for row, _ in pairs], schema=TEXTS)
+    answers = [prediction_row(row["sample_id"], scores) for row, scores in pairs]
+    found = units(texts, pa.RecordBatch.from_pylist(answers, schema=PREDICTIONS), {})
     result: dict[str, dict[str, Any]] = {}
-    for level, parts in pooled.items():
-        if parts:
-            calibrated = calibrate(np.concatenate(parts), fpr)
-            result[level] = {
-                "published": published.get(level),
-                "calibrated": asdict(calibrated) if calibrated else None,
-            }
+    for level, unit in found.items():
+        calibrated = calibrate(unit.scores, fpr)
+        result[level] = {
+            "published": published.get(level),
+            "calibrated": asdict(calibrated) if calibrated else None,
+        }
     return result
-
-
-def decide(scores: np.ndarray, thresholds: Mapping[str, Any], source: str) -> np.ndarray | None:
-    """Labels by one threshold, -1 where there is no score; None where there is no such threshold.
-
-    A published threshold is reached (>=), a calibrated one exceeded (>).
-    """
-    threshold = thresholds.get(source)
-    if threshold is None:
-        return None
-    above = scores > threshold["value"] if source == "calibrated" else scores >= threshold
-    return np.where(np.isnan(scores), -1, above).astype(np.int8)

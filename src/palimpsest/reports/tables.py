@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 
 from palimpsest.evaluation.report import MEAN, preferred_threshold
-from palimpsest.evaluation.summary import version_number
 from palimpsest.reports.formats import Table, write
 from palimpsest.reports.statistics import statistics_tables
 from palimpsest.tracking import Evaluation
@@ -37,7 +36,7 @@ def write_tables(evaluations: Sequence[Evaluation], folder: Path) -> list[Path]:
 
 
 def by_version_tables(runs: Sequence[Evaluation]) -> Iterable[Table]:
-    """For each level: accuracy and F1-AI by version and domain, every run one block of rows.
+    """For each level and variant: accuracy and F1-AI by version and domain, each run some rows.
 
     As the paper prints them: in per cent, with the change from the previous version in brackets,
     and 0.0 for F1-AI at v0, where it is undefined.
@@ -51,16 +50,17 @@ def by_version_tables(runs: Sequence[Evaluation]) -> Iterable[Table]:
         ignore_index=True,
     )
     data = data[(data["generator"] == MEAN) & data["metric"].isin(PRINTED)]
-    for level, at_level in data.groupby("level", sort=False):
+    for (level, variant), at_level in data.groupby(["level", "variant"], sort=False):
         domains = [*sorted(set(at_level["domain"]) - {MEAN}), MEAN]
         rows = []
         for run in runs:
             block = at_level[at_level["run_id"] == run.run_id]
             rows += _block(names[run.run_id], block, domains)
         yield Table(
-            name=f"versions-{level}",
-            caption=f"Accuracy and F1-AI (%) at {level} level by version and domain, with the "
-            "change from the previous version",
+            name=f"versions-{level}" + (f"-{variant}" if variant else ""),
+            caption=f"Accuracy and F1-AI (%) at {level} level by version and domain"
+            + (f", {variant}" if variant else "")
+            + ", with the change from the previous version",
             header=["Detector", "Version", *[PRINTED[m] for _ in domains for m in PRINTED]],
             groups=[("", 2), *[(domain, len(PRINTED)) for domain in domains]],
             rows=rows,
@@ -71,7 +71,7 @@ def by_version_tables(runs: Sequence[Evaluation]) -> Iterable[Table]:
 
 def _block(name: str, block: pd.DataFrame, domains: Sequence[str]) -> list[list[str]]:
     cells = block.set_index(["domain", "metric", "version"])["value"]
-    versions = sorted(block["version"].unique(), key=version_number)
+    versions = block.sort_values("coverage", kind="stable")["version"].unique().tolist()
     rows = []
     for i, version in enumerate(versions):
         row = [name if i == 0 else "", version]

@@ -1,0 +1,153 @@
+"""Paired comparisons of runs, between detectors or between designs, on the documents they share."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.stats import norm
+
+from palimpsest.errors import InputError
+from palimpsest.evaluation.bootstrap import intervals
+from palimpsest.evaluation.levels import Thresholds
+from palimpsest.evaluation.report import MEAN, Context, Estimator, preferred_threshold
+from palimpsest.evaluation.samples import TEXT_COLUMNS, Answered, collect
+from palimpsest.records import read_batches
+
+_NUMBER = ["metric", "variant", "version"]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a finished evaluation has left: its predictions, and the texts that hold theirs."""
+
+    texts: Path
+    predictions: Path
+    thresholds: Thresholds
+    context: Context
+
+    def answered(self) -> Answered:
+        """The texts that have predictions, with these."""
+        predictions = read_batches(self.predictions)
+        return collect(self._texts(TEXT_COLUMNS), predictions, self.thresholds)
+
+    def documents(self) -> set[str]:
+        batches = self._texts(["sample_id", "doc_id"])
+        return {name for batch in batches for name in batch.column("doc_id").to_pylist()}
+
+    def _texts(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        ids = [b.column("sample_id") for b in read_batches(self.predictions, ["sample_id"])]
+        predicted = pa.chunked_array(ids, type=pa.string())
+        for batch in read_batches(self.texts, columns):
+            yield batch.filter(pc.is_in(batch.column("sample_id"), value_set=predicted))
+
+
+def compare(
+    runs: Mapping[str, Saved],
+    level: str,
+    *,
+    metrics: Collection[str] = ("accuracy", "f1_ai", "auroc"),
+    domain: str = MEAN,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Every pair's difference (first - second) in the generators' mean, by metric and version.
+
+    All runs are restricted to the documents that all have, and resampled with the same draws.
+    `low` and `high` are the 95 % percentiles of the differences. `p` is two-sided, from the
+    difference's bootstrap standard error under normality: the share of resamples beyond zero
+    cannot be below 1 / resamples, of which a correction over many pairs leaves nothing. It is
+    never below 2^(1 - documents), the least that a sign test can say. `p_holm` is corrected over
+    all rows of the table.
+
+    Raises:
+        InputError: runs that share no document.
+    """
+    common = set.intersection(*(run.documents() for run in runs.values()))
+    if not common:
+        raise InputError(f"{', '.join(runs)} share no document: compare runs on one split")
+    found = {
+        name: _replicates(run, common, level, metrics, domain, resamples, seed)
+        for name, run in runs.items()
+    }
+    rows = []
+    for first, second in combinations(found, 2):
+        for number in [number for number in found[first] if number in found[second]]:
+            (value, replicates), (other, others) = found[first][number], found[second][number]
+            difference, differences = value - other, replicates - others
+            low, high = intervals(differences[None])
+            rows.append(
+                {
+                    "first": first,
+                    "second": second,
+                    "level": level,
+                    **dict(zip(_NUMBER, number, strict=True)),
+                    "domain": domain,
+                    "difference": difference,
+                    "low": low[0],
+                    "high": high[0],
+                    "p": p_value(difference, differences, len(common)),
+                    "documents": len(common),
+                }
+            )
+    columns = ["first", "second", "level", *_NUMBER, "domain", "difference", "low", "high", "p",
+               "documents"]  # fmt: skip
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(p_holm=holm(table["p"].to_numpy(dtype=float)))
+
+
+def p_value(difference: float, replicates: np.ndarray, documents: int) -> float:
+    """The two-sided p-value of a difference, as in `compare`."""
+    least = min(1.0, 2.0 ** (1 - documents))
+    defined = replicates[~np.isnan(replicates)]
+    if difference == 0 or len(defined) < 2:
+        return 1.0
+    error = defined.std(ddof=1)
+    if error == 0:
+        return least
+    return float(max(2 * norm.sf(abs(difference) / error), least))
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """Holm's step-down correction: the error of the whole family is controlled."""
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(steps, 1)
+    return corrected
+
+
+def _replicates(
+    run: Saved,
+    documents: set[str],
+    level: str,
+    metrics: Collection[str],
+    domain: str,
+    resamples: int,
+    seed: int,
+) -> dict[tuple[str, ...], tuple[float, np.ndarray]]:
+    """The run's numbers by metric, variant and version, each with its replicates."""
+    answered = run.answered()
+    answered = answered.only(np.flatnonzero(answered.facts["doc_id"].isin(documents)))
+    context = replace(run.context, resamples=resamples, seed=seed)
+    estimates = Estimator(answered, run.thresholds, context).at(level)
+    records = estimates.records
+    wanted = (
+        (records["generator"] == MEAN)
+        & ~records["held_out"]
+        & (records["domain"] == domain)
+        & records["metric"].isin(metrics)
+    )
+    shown = preferred_threshold(records[wanted])
+    numbers = shown[_NUMBER].itertuples(index=False, name=None)
+    return dict(
+        zip(
+            numbers,
+            zip(shown["value"], estimates.replicates[shown.index], strict=True),
+            strict=True,
+        )
+    )

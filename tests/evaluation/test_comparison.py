@@ -1,0 +1,134 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from palimpsest.errors import InputError
+from palimpsest.evaluation.comparison import Saved, compare, holm, p_value
+from palimpsest.records import Scores
+from tests.evaluation.cases import context, predictions, sample, texts
+
+DOCUMENTS = 24
+
+
+def save(
+    folder: Path, name: str, skill: float, *, design: str = "cumulative", skipped: int = -1
+) -> Saved:
+    """A run whose scores tell v4 from v0 as well as `skill` says."""
+    rng = np.random.default_rng(len(name))
+    pairs: list[tuple[dict[str, Any], Scores]] = []
+    for i in range(DOCUMENTS):
+        for version in ("v0", "v4"):
+            if i == skipped:
+                continue
+            label = int(version == "v4")
+            row = sample([label], doc=f"d{i}", version=version, design=design)
+            pairs.append((row, Scores(skill * (label - 0.5) + rng.normal())))
+    for kind, batch in (
+        ("texts", texts(row for row, _ in pairs)),
+        ("predictions", predictions((row["sample_id"], s) for row, s in pairs)),
+    ):
+        pq.write_table(pa.Table.from_batches([batch]), folder / f"{name}-{kind}.parquet")
+    return Saved(
+        folder / f"{name}-texts.parquet",
+        folder / f"{name}-predictions.parquet",
+        {"document": {"published": 0.0}},
+        context(detector=name, design=design),
+    )
+
+
+def test_a_better_detector_is_better_and_a_run_equals_itself(tmp_path: Path) -> None:
+    good, bad = save(tmp_path, "good", 4.0), save(tmp_path, "bad", 0.0)
+    table = compare({"good": good, "bad": bad, "again": good}, "document", resamples=200)
+    assert len(table) == 3 * 4  # pairs by accuracy at v0 and v4, F1-AI and AUROC at v4
+    of = {
+        (row["first"], row["second"]): row
+        for row in table[table["metric"] == "auroc"].to_dict("records")
+    }
+    better = of["good", "bad"]
+    assert better["difference"] > better["low"] > 0
+    assert better["p"] < better["p_holm"] < 0.05
+    same = of["good", "again"]
+    assert [same[name] for name in ("difference", "low", "high", "p")] == [0, 0, 0, 1]
+    assert better["documents"] == DOCUMENTS
+
+
+def test_pairing_is_what_makes_a_comparison_sharp(tmp_path: Path) -> None:
+    first = save(tmp_path, "first", 1.0)
+    table = compare({"a": first, "b": first}, "document", resamples=50)
+    assert (table["high"] - table["low"]).max() == 0
+
+
+def test_designs_are_compared_on_the_documents_that_both_have(tmp_path: Path) -> None:
+    runs = {
+        "cumulative": save(tmp_path, "first", 2.0),
+        "independent": save(tmp_path, "second", 2.0, design="independent", skipped=3),
+    }
+    table = compare(runs, "document", metrics=["accuracy"], resamples=50)
+    assert set(table["documents"]) == {DOCUMENTS - 1}
+    assert table["version"].tolist() == ["v0", "v4"]
+
+
+def test_texts_outside_of_the_predictions_do_not_count(tmp_path: Path) -> None:
+    whole = save(tmp_path, "first", 2.0)
+    rows = pq.read_table(whole.predictions)
+    few = tmp_path / "few.parquet"
+    pq.write_table(rows.slice(4), few)
+    run = Saved(whole.texts, few, whole.thresholds, whole.context)
+    assert len(run.documents()) == DOCUMENTS - 2
+    assert run.answered().levels["document"].scored.all()
+
+
+def test_runs_without_a_common_document_are_refused(tmp_path: Path) -> None:
+    run = save(tmp_path, "first", 1.0)
+    other = tmp_path / "other.parquet"
+    row = sample([1], doc="elsewhere")
+    pq.write_table(pa.Table.from_batches([texts([row])]), other)
+    answer = predictions([(row["sample_id"], Scores(1.0))])
+    pq.write_table(pa.Table.from_batches([answer]), tmp_path / "p.parquet")
+    stranger = Saved(other, tmp_path / "p.parquet", {}, context())
+    with pytest.raises(InputError, match="a, b share no document"):
+        compare({"a": run, "b": stranger}, "document")
+
+
+def test_p_is_the_normal_one_of_the_bootstrap_error() -> None:
+    replicates = np.random.default_rng(0).normal(0.2, 0.1, 1000)
+    p = p_value(0.2, replicates, 1000)
+    assert p == pytest.approx(2 * norm.sf(0.2 / replicates.std(ddof=1)))
+
+
+@pytest.mark.parametrize(("documents", "least"), [(1, 1.0), (3, 0.25), (11, 2**-10)])
+def test_few_documents_cannot_say_much(documents: int, least: float) -> None:
+    assert p_value(1.0, np.ones(100), documents) == least
+    assert p_value(1.0, 1 + np.random.default_rng(0).normal(0, 1e-3, 100), documents) == least
+    assert p_value(0.0, np.zeros(100), documents) == 1
+
+
+def test_p_values_are_uniform_where_there_is_no_difference() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.multinomial(40, np.full(40, 1 / 40), 300) / 40
+    below = []
+    for _ in range(400):
+        differences = rng.normal(0, 1, 40)
+        below.append(p_value(differences.mean(), weights @ differences, 40) < 0.05)
+    assert 0.02 < np.mean(below) < 0.09
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_rejects_as_the_step_down_procedure_does(p: list[float]) -> None:
+    corrected = holm(np.array(p))
+    for level in (0.01, 0.05, 0.5):
+        rejected = 0
+        for step, value in enumerate(sorted(p)):
+            if value * (len(p) - step) > level:
+                break
+            rejected += 1
+        assert (corrected <= level).sum() == rejected
+    assert (corrected >= np.array(p)).all()
+    assert (corrected <= 1).all()

@@ -193,8 +193,8 @@ def _file(path: Path, folder: Path, split: Split) -> ReleaseFile:
             raise InputError(f"{path}: {unknown('ablation', parts[0], ABLATIONS)}")
         design = ABLATIONS[parts.pop(0)]
         operation = next((part for part in parts if part in OPERATIONS), None)
-        coverage = next((int(part) for part in parts if part.isdecimal()), None)
-        parts = [part for part in parts if part != operation and not part.isdecimal()]
+        coverage = next((level for level in LEVELS if str(level) in parts), None)
+        parts = [part for part in parts if part not in (operation, str(coverage))]
     return ReleaseFile(
         path=path,
         name=path.relative_to(folder).as_posix(),
@@ -410,19 +410,20 @@ def _coverage(row: ReleaseRow, ai: int, n: int) -> int:
 
     The number tells it where just one level asks for so many sentences, ceil(coverage x n).
     """
-    if (named := _coverage_in(row.version)) is not None:
-        return named
-    if row.file.coverage is not None:
-        return row.file.coverage
-    if target := row.values.get("C_sent_target"):
+    coverage = _coverage_in(row.version) or row.file.coverage
+    if coverage is None and (target := row.values.get("C_sent_target")):
         try:
-            return round(100 * float(target))
-        except ValueError as error:
+            coverage = round(100 * float(target))
+        except (ValueError, OverflowError) as error:
             raise UnusableRowError("C_sent_target: no number") from error
-    possible = [level for level in LEVELS if -(-level * n // 100) == ai]
-    if len(possible) != 1:
-        raise UnusableRowError("coverage: neither named nor told by the number of AI sentences")
-    return possible[0]
+    if coverage is None:
+        possible = [level for level in LEVELS if -(-level * n // 100) == ai]
+        if len(possible) != 1:
+            raise UnusableRowError("coverage: neither named nor told by the number of AI sentences")
+        return possible[0]
+    if not 0 < coverage <= 100:
+        raise UnusableRowError("coverage: not from 1 to 100")
+    return coverage
 
 
 def release_documents(corpus: Corpus) -> Built:
@@ -441,17 +442,21 @@ def release_documents(corpus: Corpus) -> Built:
     documents: dict[str, Document] = {}
     first: dict[str, tuple[bytes, str]] = {}  # digest of text and sentences, and place
     seen: dict[str, tuple[str, str]] = {}  # domain and place of each id
+    domains: set[str] = set()
     rejections: list[Rejection] = []
 
     columns = ("domain", "generator", "split", "text", "sentences")
     for row in release_rows(files, corpus.qualify_ids, columns):
+        domains.add(row.domain)
+        if wanted is not None and row.domain not in wanted:
+            continue
         domain, place = seen.setdefault(row.doc_id, (row.domain, row.place))
         if domain != row.domain:
             raise InputError(
                 f"{place} and {row.place} have the same id {row.doc_id!r}: ids must differ between "
                 f"domains; `-S corpus.qualify_ids=true` puts the domain before each id"
             )
-        if not row.is_human or (wanted is not None and row.domain not in wanted):
+        if not row.is_human:
             continue
         try:
             if not row.doc_id.strip():
@@ -467,11 +472,11 @@ def release_documents(corpus: Corpus) -> Built:
         except UnusableRowError as error:
             rejections.append(Rejection(row.doc_id, row.domain, str(error), row.place))
     if wanted is not None:
-        check_present(wanted, {domain for domain, _ in seen.values()}, Path(corpus.source))
+        check_present(wanted, domains, Path(corpus.source))
     rejections += [
         Rejection(doc_id, domain, "no usable v0", place)
         for doc_id, (domain, place) in seen.items()
-        if doc_id not in documents and (wanted is None or domain in wanted)
+        if doc_id not in documents
     ]
     return _sampled(_grouped(documents.values()), rejections, corpus)
 

@@ -21,9 +21,10 @@ from openai import AsyncOpenAI
 
 from palimpsest.editors.journal import Journal, JournalledEditor
 from palimpsest.records import TEXTS, write_rows
-from palimpsest.trajectories.build import Tally, build_trajectories
+from palimpsest.trajectories.build import build_trajectories
 from palimpsest.trajectories.requests import Pull, Reply, Request
-from tests.editors.generating import PARAMS, PROMPTS, documents, editor
+from palimpsest.trajectories.tally import Tally
+from tests.editors.generating import BRIEF, PROMPTS, documents, editor
 
 IN_FLIGHT = 64
 SENTENCES = 20  # of a document, which makes 48 requests
@@ -101,7 +102,7 @@ def make_texts(url: str, n: int) -> Watched:
         asking = editor(url, concurrency=IN_FLIGHT, timeout=60.0)
         watched = Watched(JournalledEditor(asking, journal))
         given = documents(n, SENTENCES)
-        rows = build_trajectories(given, watched, "stub", PROMPTS, PARAMS, Tally())
+        rows = build_trajectories(given, watched, BRIEF, Tally())
         write_rows(Path(folder) / "texts.parquet", TEXTS, rows)
         return watched
 

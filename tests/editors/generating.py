@@ -7,17 +7,19 @@ from typing import Any
 
 from palimpsest.editors.journal import Journal, JournalledEditor
 from palimpsest.editors.openai_editor import OpenAIEditor
-from palimpsest.params import Generator, Step, Trajectory
+from palimpsest.params import Ablations, Generator, Step, Trajectory
 from palimpsest.records import TEXTS, Document, write_rows
-from palimpsest.trajectories.build import Tally, build_trajectories
+from palimpsest.trajectories.build import Brief, build_trajectories
 from palimpsest.trajectories.prompts import load_prompts
 from palimpsest.trajectories.requests import Editor, Message, Pull, Request
+from palimpsest.trajectories.tally import Tally
 from tests.documents import make_document
 
 PROMPTS = load_prompts(Path("src/palimpsest/trajectories/prompt_sets/few-shot.yaml"))
 PARAMS = Trajectory(
     seed=0,
     generators=["g"],
+    prompt_sets="",
     prompts="",
     schedule={
         "v1": Step("polish", 20),
@@ -27,7 +29,10 @@ PARAMS = Trajectory(
     },
     temperatures=[0.4, 1.0],
     on_rejection="later",
+    max_dropped=0.0,
+    ablations=Ablations(["g"], ["expand"], [100], [100]),
 )
+BRIEF = Brief("cumulative", "g", PROMPTS, PARAMS)
 
 
 def documents(n: int, sentences: int = 8) -> list[Document]:
@@ -56,14 +61,14 @@ def editor(*urls: str, **given: Any) -> OpenAIEditor:
 def build(
     editor: Editor, documents: Sequence[Document], tally: Tally | None = None
 ) -> list[dict[str, Any]]:
-    return list(build_trajectories(documents, editor, "g", PROMPTS, PARAMS, tally or Tally()))
+    return list(build_trajectories(documents, editor, BRIEF, tally or Tally()))
 
 
 def write_dataset(url: str, folder: Path, n: int, concurrency: int) -> None:
     """Texts in folder/texts.parquet by way of folder/journal.sqlite."""
     with Journal(folder / "journal.sqlite") as journal:
         asking = JournalledEditor(editor(url, concurrency=concurrency), journal)
-        rows = build_trajectories(documents(n), asking, "g", PROMPTS, PARAMS, Tally())
+        rows = build_trajectories(documents(n), asking, BRIEF, Tally())
         write_rows(folder / "texts.parquet", TEXTS, rows)
 
 

@@ -20,8 +20,8 @@ from palimpsest.editors import completions
 from palimpsest.editors.journal import Journal, JournalledEditor
 from palimpsest.errors import InputError
 from palimpsest.records import DOCUMENTS, Document, Sentence, document_row, write_rows
-from palimpsest.trajectories.build import Tally
 from palimpsest.trajectories.selection import chosen
+from palimpsest.trajectories.tally import Tally
 from tests.documents import make_document
 from tests.editors.generating import PARAMS, PROMPTS, build, documents, editor, write_dataset
 from tests.editors.http_stub import CONTENT, TRANSPORT, Stub, rewrite

@@ -109,6 +109,7 @@ def make_texts(url: str, n: int) -> Watched:
 
 def measure(n: int = 210, bare: int = 3000, slow: int = 50) -> dict[str, float]:
     """Rates and their ratios; 210 documents are about 10,000 requests."""
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it has a line for every request
     with stub(0.1) as url:
         before = bare_rate(url, bare // 2)
         ours = make_texts(url, n)
@@ -132,14 +133,3 @@ def _peak_memory() -> int:
     """Bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def main() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
-    for name, value in measure().items():
-        logging.info("%-54s %10.2f", name, value)
-
-
-if __name__ == "__main__":
-    main()

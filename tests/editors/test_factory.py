@@ -7,7 +7,7 @@ import yaml
 from palimpsest.editors.factory import make_editor
 from palimpsest.errors import InputError
 from palimpsest.params import Generator, load_params
-from palimpsest.trajectories.prompts import load_prompts
+from palimpsest.trajectories.prompts import load_prompt_set
 
 
 def check(tmp_path: Path, **given: Any) -> None:
@@ -54,13 +54,13 @@ def test_a_mistake_in_a_generator_names_its_key(
 
 
 def test_the_presets_are_sound() -> None:
-    generators = load_params(Path("params.yaml")).generators
+    params = load_params(Path("params.yaml"))
+    generators = params.generators
     assert next(iter(generators)) == "smollm2"
     held_out = {name for name, generator in generators.items() if generator.held_out}
     assert held_out == {"smollm2-held-out", "qwen3-8b"}
     for generator in generators.values():
-        if generator.prompts:
-            load_prompts(Path(generator.prompts))
+        load_prompt_set(params.trajectory, generator.prompts)
 
 
 def test_a_key_that_is_not_in_the_environment_is_named_before_any_work(

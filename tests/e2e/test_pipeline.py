@@ -124,9 +124,10 @@ EXPERIMENT = """
 question: Do the baselines differ?
 redraws: [Figure 2]
 demo:
+  set: {corpus.source: docs/example}
   grid:
     detector: [length, random]
-    corpus.source: [docs/example, docs/missing]
+    corpus.watch: [docs/example, docs/missing]
 paper: {}
 """
 

@@ -20,7 +20,7 @@ GENERATORS = {"gpt-5.4": ("train", "dev", "test"), "qwen3-8b": ("test",)}
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with params for a release in which each split has a document."""
     params = yaml.safe_load(Path("params.yaml").read_text())
-    params["corpus"] |= {"source": "opai-bench:release", "documents_per_domain": None}
+    params["corpus"] |= {"source": "release", "format": "opai-bench", "documents_per_domain": None}
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
     for generator, splits in GENERATORS.items():
         for split in splits:
@@ -67,17 +67,6 @@ def test_what_was_adopted_is_exported_as_it_was(project: Path) -> None:
         own = ours.drop(columns="record_id")  # the release names its rows in its own way
         pd.testing.assert_frame_equal(own, released.drop(columns="record_id"))
     assert main(["export", "--format", "opai-bench", "--output", "out"]) == 2
-
-
-def test_under_dvc_the_folder_that_is_read_is_the_one_that_is_watched(
-    project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("DVC_ROOT", str(project))
-    assert main(["corpus"]) == 2
-    assert "set it to what corpus.source names, release" in caplog.text
-    text = Path("params.yaml").read_text()
-    Path("params.yaml").write_text(text.replace("watch: data/opai-bench", "watch: release"))
-    assert main(["corpus"]) == 0
 
 
 def test_a_release_without_one_usable_row_stops_the_stage(project: Path) -> None:

@@ -54,6 +54,11 @@ def _parser() -> argparse.ArgumentParser:
     kinds = data.add_subparsers(required=True, metavar="kind")
     demo = kinds.add_parser("demo", help="the demo's texts, as data.dvc records them")
     demo.set_defaults(run=_data_demo)
+    release = kinds.add_parser("release", help="the OpAI-Bench dataset from the Hugging Face hub")
+    release.add_argument("name", nargs="?", default="OpAI-Bench1/OpAI-Bench",
+                         help="OWNER/NAME or OWNER/NAME@REVISION")  # fmt: skip
+    release.add_argument("--folder", type=Path, default=Path("data/release"))
+    release.set_defaults(run=_data_release)
     own = kinds.add_parser("add", help="a CSV, TSV, JSONL or Parquet file of human texts")
     own.add_argument("source", type=Path)
     own.add_argument("--domain", required=True)
@@ -133,6 +138,16 @@ def _data_demo(_: argparse.Namespace) -> None:
     from palimpsest.corpora.data_folder import fill
 
     fill(Path("data/opai-bench"), Path("data.dvc"))
+
+
+def _data_release(arguments: argparse.Namespace) -> None:
+    from palimpsest.corpora.opai_bench import fetch
+
+    fetch(arguments.name, arguments.folder)
+    log.info(
+        "next: dvc add %s; dvc exp run -S corpus.source=%s -S corpus.format=opai-bench",
+        arguments.folder, arguments.folder,
+    )  # fmt: skip
 
 
 def _data_add(arguments: argparse.Namespace) -> None:

@@ -22,7 +22,7 @@ from palimpsest.errors import InputError, unknown
 OPERATIONS = ("polish", "paraphrase", "style", "compress", "expand")
 DESIGNS = ("cumulative", "independent", "coverage", "operation")
 BENCHMARKS = ("opai-bench",)
-RELEASE_PREFIX = "opai-bench:"  # of a corpus.source that is the released dataset
+CORPUS_FORMATS = ("texts", "opai-bench")
 PROFILES = ("demo", "paper")
 EDITORS = ("openai-compatible", "transformers", "vllm")
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
@@ -31,7 +31,7 @@ LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 @dataclass
 class Corpus:
     source: str
-    watch: str  # the file or folder that DVC watches for changes
+    format: str  # what the source holds: human texts, or the released OpAI-Bench
     language: str
     domains: Any  # "all" or a list of names
     id_column: str
@@ -234,11 +234,7 @@ def _check(params: Params, path: Path) -> None:
         raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
 
     corpus = params.corpus
-    named = corpus.source.removeprefix(RELEASE_PREFIX)
-    if "DVC_ROOT" in os.environ and (named == corpus.source or Path(named).exists()):
-        # else a change in the files would go unseen
-        fix = f"DVC watches it: set it to what corpus.source names, {named}"
-        require(corpus.watch == named, "corpus.watch", corpus.watch, fix)
+    one_of("corpus.format", corpus.format, CORPUS_FORMATS)
     if "default" not in corpus.max_sentences:
         raise InputError(f"{path}: corpus.max_sentences needs the key `default` (null: no limit)")
     for domain, most in corpus.max_sentences.items():

@@ -65,9 +65,9 @@ TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the
 def corpus(params: Params) -> None:
     """Human documents from the source: normalised, in sentences, filtered, sampled."""
     from palimpsest.corpora.build import build_documents
-    from palimpsest.corpora.opai_bench import is_release, release_documents
+    from palimpsest.corpora.opai_bench import release_documents
 
-    build = release_documents if is_release(params.corpus.source) else build_documents
+    build = release_documents if params.corpus.format == "opai-bench" else build_documents
     built = build(params.corpus)
     write_rows(DOCUMENTS_FILE, DOCUMENTS, map(document_row, built.documents))
     columns = ["doc_id", "domain", "reason", "place"]
@@ -89,9 +89,7 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         InputError: a share of dropped trajectories above `trajectory.max_dropped`, a cost limit
             that is reached or that nothing has a price for.
     """
-    from palimpsest.corpora.opai_bench import is_release
-
-    if is_release(params.corpus.source):
+    if params.corpus.format == "opai-bench":
         _adopt(params)
         return
     from palimpsest.editors.budget import Budget
@@ -195,9 +193,7 @@ def _write_statistics(designs: Iterable[str]) -> None:
 
 def plan(params: Params) -> pd.DataFrame:
     """What `generate` will ask and cost, one row for each design and generator; asks nothing."""
-    from palimpsest.corpora.opai_bench import is_release
-
-    if is_release(params.corpus.source):
+    if params.corpus.format == "opai-bench":
         raise InputError("corpus.source is a release: generate adopts its texts and asks no model")
     from palimpsest.editors.factory import make_editor
     from palimpsest.editors.journal import Journal, journal_path

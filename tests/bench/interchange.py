@@ -24,7 +24,7 @@ def measure(rows: int = 280_000) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         size = _write(folder, rows // 9)
-        params = replace(load_params().corpus, source=f"opai-bench:{folder}")
+        params = replace(load_params().corpus, source=str(folder), format="opai-bench")
         params = replace(params, documents_per_domain=None)
         begin = time.perf_counter()
         documents = {document.doc_id: document for document in release_documents(params).documents}

@@ -53,7 +53,7 @@ def samples(
 
 
 def adopted(folder: Path, design: str, language: Language = "en") -> list[dict[str, Any]]:
-    params = corpus(Path(f"opai-bench:{folder}"), language=language)
+    params = corpus(folder, format="opai-bench", language=language)
     documents = {d.doc_id: d for d in release_documents(params).documents}
     with Report(folder.parent / "report.csv") as report:
         rows = list(adopt(params, design, documents, bool, report))

@@ -21,7 +21,7 @@ def adopted(
     folder: Path, design: str = "cumulative", wanted: Callable[[str], bool] = bool
 ) -> tuple[list[dict[str, Any]], Report, list[dict[str, str]]]:
     """The samples, the report and its lines."""
-    params = corpus(Path(f"opai-bench:{folder}"))
+    params = corpus(folder, format="opai-bench")
     documents = {d.doc_id: d for d in release_documents(params).documents}
     with Report(folder / "release.csv") as report:
         rows = list(adopt(params, design, documents, wanted, report))
@@ -224,7 +224,7 @@ def test_only_the_generators_and_documents_asked_for_are_adopted(tmp_path: Path)
     rows, report, _ = adopted(tmp_path, wanted=lambda name: name != "gpt-5.4")
     assert {row["generator"] for row in rows} == {"gemini-2.5-flash"}
     assert {generator for generator, _, _ in report.counts} == {"gemini-2.5-flash"}
-    params = corpus(Path(f"opai-bench:{tmp_path}"))
+    params = corpus(tmp_path, format="opai-bench")
     with Report(tmp_path / "release.csv") as report:
         assert list(adopt(params, "cumulative", {}, bool, report)) == []
     assert report.counts["gpt-5.4", "row", "left out: document not taken"] == 9
@@ -234,7 +234,7 @@ def test_documents_of_a_domain_that_was_not_taken_are_not_mixed_up(tmp_path: Pat
     for domain in ("essays", "news"):
         rows = trajectory(make_document("1", domain=domain), "gpt-5.4")
         write_release_file(tmp_path, f"default/train/{domain}_gpt-5.4.csv", rows)
-    params = corpus(Path(f"opai-bench:{tmp_path}"), domains=["news"])
+    params = corpus(tmp_path, format="opai-bench", domains=["news"])
     documents = {d.doc_id: d for d in release_documents(params).documents}
     with Report(tmp_path / "release.csv") as report:
         found = list(adopt(params, "cumulative", documents, bool, report))

@@ -14,7 +14,7 @@ from palimpsest.corpora.build import Built, Count, Rejection
 from palimpsest.corpora.readers import check_present, read_records, wanted_domains
 from palimpsest.corpora.sampling import quotas, rank
 from palimpsest.errors import InputError, unknown
-from palimpsest.params import OPERATIONS, RELEASE_PREFIX, Corpus
+from palimpsest.params import OPERATIONS, Corpus
 from palimpsest.records import Document, Language, Sentence, Span, Split
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
@@ -128,41 +128,35 @@ class Place(NamedTuple):
     coverage: int
 
 
-def is_release(source: str) -> bool:
-    return source.startswith(RELEASE_PREFIX)
+def fetch(name: str, folder: Path) -> None:
+    """Put the files of a dataset of the Hugging Face hub, OWNER/NAME or OWNER/NAME@REVISION, there.
 
-
-def release_folder(source: str) -> Path:
-    """The folder behind `opai-bench:FOLDER` or, fetched into the hub's cache, `opai-bench:ID`.
-
-    ID is OWNER/NAME or OWNER/NAME@REVISION.
+    A second call goes on where the first was stopped.
 
     Raises:
-        InputError: neither a folder nor an id, or a hub that does not answer.
+        InputError: a name that is none, or a hub that does not answer.
     """
-    place = source.removeprefix(RELEASE_PREFIX)
-    if Path(place).is_dir():
-        return Path(place)
-    repository, _, revision = place.partition("@")
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise InputError(f"corpus.source: {place} is no folder: name the release's folder")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
+    repository, _, revision = name.partition("@")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise InputError(
+            f"{name} is no dataset's name: write OWNER/NAME or OWNER/NAME@REVISION"
+        )
     try:
-        folder = snapshot_download(
+        snapshot_download(
             repository,
             repo_type="dataset",
             revision=revision or None,
             allow_patterns=["default/*/*.csv", "ablations/*/*.csv"],
+            local_dir=folder,
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled, OSError) as error:
         raise InputError(
-            f"corpus.source: {place} is no folder here and the Hugging Face hub did not give it "
-            f"({type(error).__name__}; the profile demo and HF_HUB_OFFLINE=1 keep the hub out): "
-            f"download the dataset and name its folder, {RELEASE_PREFIX}FOLDER"
+            f"the Hugging Face hub did not give {name} ({type(error).__name__}): get the files in "
+            "another way and name their folder in corpus.source"
         ) from error
-    return Path(folder)
 
 
 def release_files(folder: Path) -> list[ReleaseFile]:
@@ -436,7 +430,7 @@ def release_documents(corpus: Corpus) -> Built:
     Raises:
         InputError: bad input, an id that two domains share, no document at all.
     """
-    files = release_files(release_folder(corpus.source))
+    files = release_files(Path(corpus.source))
     language: Language = "zh" if corpus.language == "zh" else "en"
     wanted = wanted_domains(corpus.domains)
     documents: dict[str, Document] = {}

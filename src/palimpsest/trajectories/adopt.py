@@ -19,7 +19,6 @@ from palimpsest.corpora.opai_bench import (
     listed,
     place_of,
     release_files,
-    release_folder,
     release_rows,
     sentences_of,
     tagged,
@@ -107,7 +106,7 @@ def adopt(
     Raises:
         InputError: bad files, a design that the release does not have.
     """
-    files = [f for f in release_files(release_folder(corpus.source)) if f.design == design]
+    files = [f for f in release_files(Path(corpus.source)) if f.design == design]
     if not files:
         raise InputError(f"{corpus.source} has no texts of the design {design!r}")
     shared: dict[str, tuple[ReleaseRow, dict[str, Any]]] = {}  # human rows without a variant

@@ -124,10 +124,9 @@ EXPERIMENT = """
 question: Do the baselines differ?
 redraws: [Figure 2]
 demo:
-  set: {corpus.source: docs/example}
   grid:
     detector: [length, random]
-    corpus.watch: [docs/example, docs/missing]
+    corpus.source: [docs/example, docs/missing]
 paper: {}
 """
 

@@ -141,9 +141,7 @@ def fetch(name: str, folder: Path) -> None:
 
     repository, _, revision = name.partition("@")
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise InputError(
-            f"{name} is no dataset's name: write OWNER/NAME or OWNER/NAME@REVISION"
-        )
+        raise InputError(f"{name} is no dataset's name: write OWNER/NAME or OWNER/NAME@REVISION")
     try:
         snapshot_download(
             repository,

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from palimpsest.evaluation.metrics import weighted_rank_metrics
 
-# More distinct scores than this share ranks, in replicates alone. An AUROC moves by 1 / MAX_RANKS at
-# most; by 3e-6 among 30,000 normal scores.
+# More distinct scores than this share ranks, in replicates alone. An AUROC moves by 1 / MAX_RANKS
+# at most; by 3e-6 among 30,000 normal scores.
 MAX_RANKS = 2**12
 _AT_ONCE = 2**18  # numbers in one block of weights by rank: more leave the cache
 

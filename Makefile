@@ -5,10 +5,10 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export DO_NOT_TRACK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data repro test tables ui experiment lint bench clean
+.PHONY: help setup data repro test tables ui experiment experiments serve-generator lint bench clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 setup: $(VENV)/.installed data mlflow.db ## install into .venv, fill data/, create the MLflow store
 
@@ -39,16 +39,25 @@ tables: $(VENV)/.installed ## write reports/ from the runs in the MLflow store
 ui: $(VENV)/.installed ## open the MLflow UI
 	palimpsest ui
 
-experiment: setup ## one run with other params: make experiment SET="detector=length train.seed=1"
-	dvc exp run --temp $(foreach value,$(SET),--set-param $(value))
+experiment: setup ## a question's runs, tables and figures: make experiment NAME=trained JOBS=2 SIZE=paper
+	palimpsest experiment $(NAME) --jobs $(or $(JOBS),1) --size $(or $(SIZE),demo)
+
+experiments: setup ## the experiments and how much of each is done
+	palimpsest experiment --size $(or $(SIZE),demo)
+
+# vLLM lives in an environment of its own, not in .venv: pip install vllm, on a machine with a GPU.
+VLLM ?= vllm
+serve-generator: ## the held-out generator Qwen3-8B by vLLM (its own environment, a GPU) at port 8000
+	$(VLLM) serve Qwen/Qwen3-8B --host 127.0.0.1 --port 8000 --max-model-len 16384 \
+	  --enable-prefix-caching --generation-config auto
 
 lint: $(VENV)/.installed ## format, lint and type checks
 	ruff format --check .
 	ruff check .
 	mypy
 
-bench: setup ## measure what docs/performance.md states
-	python -m tests.bench
+bench: setup ## measure what docs/performance.md states; one part of it: make bench NAME=demo
+	python -m tests.bench $(NAME)
 
 clean: ## remove results and the environment; data/, the journal of replies and the runs stay
 	rm -rf $(VENV) artifacts reports .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ from palimpsest.errors import InputError
 
 log = logging.getLogger("palimpsest")
 
+DESIGNS = ("cumulative", "independent", "coverage", "operation")
 STAGE_NAMES = ("corpus", "generate", "split", "train", "evaluate")
 
 
@@ -20,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.captureWarnings(True)
     # Heavy libraries announce themselves; what a user must know, palimpsest says itself.
-    for noisy in ("httpx", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
+    for noisy in ("httpx", "httpx2", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -43,11 +44,21 @@ def _parser() -> argparse.ArgumentParser:
     for name in STAGE_NAMES:
         stage = commands.add_parser(name, help=f"the stage `{name}`, as `dvc repro` runs it")
         stage.set_defaults(run=_stage, stage=name)
+        if name == "generate":
+            stage.add_argument("--plan", action="store_true",
+                               help="only print requests, tokens and cost")  # fmt: skip
+            stage.add_argument("--max-cost", type=float, metavar="USD",
+                               help="send no more requests when so much is spent")  # fmt: skip
 
     data = commands.add_parser("data", help="fill data/ with the demo or with texts of your own")
     kinds = data.add_subparsers(required=True, metavar="kind")
     demo = kinds.add_parser("demo", help="the demo's texts, as data.dvc records them")
     demo.set_defaults(run=_data_demo)
+    release = kinds.add_parser("release", help="the OpAI-Bench dataset from the Hugging Face hub")
+    release.add_argument("name", nargs="?", default="OpAI-Bench1/OpAI-Bench",
+                         help="OWNER/NAME or OWNER/NAME@REVISION")  # fmt: skip
+    release.add_argument("--folder", type=Path, default=Path("data/release"))
+    release.set_defaults(run=_data_release)
     own = kinds.add_parser("add", help="a CSV, TSV, JSONL or Parquet file of human texts")
     own.add_argument("source", type=Path)
     own.add_argument("--domain", required=True)
@@ -63,16 +74,44 @@ def _parser() -> argparse.ArgumentParser:
     ui.set_defaults(run=_ui)
     tables = commands.add_parser("tables", help="write reports/ from the MLflow store")
     tables.add_argument("--folder", type=Path, default=Path("reports"))
+    tables.add_argument("--texts", nargs="+", default=(), metavar="DIGEST",
+                        help="runs on these texts, not on the newest")  # fmt: skip
+    tables.add_argument("--only", nargs="+", default=(), metavar="ENTRY",
+                        help="only these, such as 'Table 8' 'Figure 20'")  # fmt: skip
     tables.set_defaults(run=_tables)
     view = commands.add_parser("view", help="one trajectory as an HTML page")
     view.add_argument("trajectory_id")
-    view.add_argument("--design", default="cumulative")
+    view.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
     view.add_argument("--output", type=Path, default=Path("reports/trajectory.html"))
     view.set_defaults(run=_view)
+    experiment = commands.add_parser("experiment", help="run what is left of an experiment")
+    experiment.add_argument("name", nargs="?", help="without it: all experiments and their state")
+    experiment.add_argument("--size", choices=("demo", "paper"), default="demo")
+    experiment.add_argument("--jobs", type=int, default=1)
+    experiment.set_defaults(run=_experiment)
+    sheet = commands.add_parser(
+        "review", help="a sheet of revisions to check by hand, and its sums"
+    )
+    sheet.add_argument("--sample", type=int, default=50, help="how many revisions (50)")
+    sheet.add_argument("--seed", type=int, default=0)
+    sheet.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
+    sheet.add_argument("--output", type=Path, default=Path("reports/review"))
+    sheet.add_argument("--read", type=Path, metavar="CSV", help="sum up a filled-in sheet instead")
+    sheet.set_defaults(run=_review)
+    export = commands.add_parser("export", help="write the texts in another project's format")
+    export.add_argument("--format", choices=("opai-bench",), required=True)
+    export.add_argument("--output", type=Path, required=True, help="a new folder")
+    export.add_argument("--design", choices=DESIGNS, action="append", help="all that are built")
+    export.set_defaults(run=_export)
     track = commands.add_parser("track", help="log the run behind the present outputs, if missing")
     track.set_defaults(run=_track)
     detectors = commands.add_parser("detectors", help="list the detectors")
     detectors.set_defaults(run=_detectors)
+    cache = commands.add_parser("cache", help="what the store of token statistics holds")
+    cache.set_defaults(run=_cache)
+    clear = cache.add_subparsers(metavar="action").add_parser("clear", help="forget all of it")
+    clear.add_argument("--model", metavar="NAME", help="forget only what this model read")
+    clear.set_defaults(run=_cache_clear)
     return parser
 
 
@@ -87,13 +126,28 @@ def _stage(arguments: argparse.Namespace) -> None:
 
     # A misspelt detector key must not wait for hours of generation.
     check_settings(params.detector, params.detector_settings())
-    stages.STAGES[arguments.stage](params)
+    if arguments.stage != "generate":
+        stages.STAGES[arguments.stage](params)
+    elif arguments.plan:
+        print(stages.plan(params).to_string(index=False, na_rep="no price"))
+    else:
+        stages.generate(params, arguments.max_cost)
 
 
 def _data_demo(_: argparse.Namespace) -> None:
     from palimpsest.corpora.data_folder import fill
 
     fill(Path("data/opai-bench"), Path("data.dvc"))
+
+
+def _data_release(arguments: argparse.Namespace) -> None:
+    from palimpsest.corpora.opai_bench import fetch
+
+    fetch(arguments.name, arguments.folder)
+    log.info(
+        "next: dvc add %s; dvc exp run -S corpus.source=%s -S corpus.format=opai-bench",
+        arguments.folder, arguments.folder,
+    )  # fmt: skip
 
 
 def _data_add(arguments: argparse.Namespace) -> None:
@@ -127,24 +181,61 @@ def _ui(arguments: argparse.Namespace) -> None:
 
 def _tables(arguments: argparse.Namespace) -> None:
     from palimpsest.params import load_params
-    from palimpsest.reports.tables import write_tables
+    from palimpsest.reports.report import write_report
+    from palimpsest.reports.runs import choose
     from palimpsest.tracking import evaluations
 
-    for path in write_tables(evaluations(load_params().benchmark), arguments.folder):
+    benchmark = load_params().benchmark
+    runs = choose(evaluations(benchmark), arguments.texts)
+    for path in write_report(runs, arguments.folder, benchmark, arguments.only):
         print(path)
 
 
 def _view(arguments: argparse.Namespace) -> None:
-    from palimpsest.records import read_rows
-    from palimpsest.reports.viewer import read_trajectory, render
-    from palimpsest.stages import PREDICTIONS_FILE, texts_folder
+    from palimpsest.params import load_params
+    from palimpsest.reports.viewer import predictions_of_runs, read_trajectory, render
+    from palimpsest.stages import text_files
 
-    rows = read_trajectory(texts_folder(arguments.design), arguments.trajectory_id)
-    predictions = read_rows(PREDICTIONS_FILE) if PREDICTIONS_FILE.is_file() else iter(())
-    scores = {row["sample_id"]: row for row in predictions}
+    rows = read_trajectory(text_files(arguments.design), arguments.trajectory_id)
+    predictions = predictions_of_runs(load_params().benchmark, rows)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(render(rows, scores), encoding="utf-8")
+    arguments.output.write_text(render(rows, predictions), encoding="utf-8")
     print(arguments.output)
+
+
+def _review(arguments: argparse.Namespace) -> None:
+    from palimpsest.reports import review
+    from palimpsest.stages import text_files
+
+    if arguments.read:
+        print(review.read(arguments.read).to_string(index=False))
+        return
+    items = review.sample(text_files(arguments.design), arguments.sample, arguments.seed)
+    for path in review.write(items, arguments.output):
+        print(path)
+
+
+def _experiment(arguments: argparse.Namespace) -> None:
+    from palimpsest import experiments
+
+    if arguments.name is None:
+        for line in experiments.listing(arguments.size):
+            print(line)
+        return
+    for path in experiments.report(arguments.name, arguments.size, arguments.jobs):
+        print(path)
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    from palimpsest.records import read_rows
+    from palimpsest.reports.export import export_opai_bench
+    from palimpsest.stages import SPLITS_FILE, text_files, texts_folder
+
+    designs = arguments.design or [d for d in DESIGNS if texts_folder(d).is_dir()]
+    rows = (row for design in designs for file in text_files(design) for row in read_rows(file))
+    split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
+    count = export_opai_bench(rows, split_of, arguments.output)
+    log.info("%s: %d samples", arguments.output, count)
 
 
 def _track(_: argparse.Namespace) -> None:
@@ -155,8 +246,37 @@ def _track(_: argparse.Namespace) -> None:
 
 
 def _detectors(_: argparse.Namespace) -> None:
+    from palimpsest.detectors.catalogue import ability, models_of
     from palimpsest.detectors.registry import REGISTRY
+    from palimpsest.params import PROFILES, load_params
 
-    width = max(map(len, REGISTRY))
+    params = load_params()
+    rows = []
     for name, entry in sorted(REGISTRY.items()):
-        print(f"{name:{width}}  {entry.native:9} {entry.regime:16} {entry.paper}")
+        row = [name, entry.native, entry.family or "-", entry.regime, entry.paper]
+        for params.profile in PROFILES:
+            models = models_of(params.detector_settings(name))
+            row.append(f"{params.profile}: {' + '.join(models) or 'no model'}")
+            row.append(ability(entry, models))
+        rows.append(row)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def _cache(_: argparse.Namespace) -> None:
+    from palimpsest.statistics.cache import Cache
+
+    cache = Cache.of_user()
+    usage = cache.usage()
+    entries, size = sum(one.entries for one in usage), sum(one.bytes for one in usage)
+    print(f"{cache.path}: {entries} entries, {size / 2**20:.1f} of {cache.limit / 2**20:.0f} MiB")
+    for one in usage:
+        print(f"{one.entries:9} {one.bytes / 2**20:9.1f} MiB  {one.model}")
+
+
+def _cache_clear(arguments: argparse.Namespace) -> None:
+    from palimpsest.statistics.cache import Cache
+
+    print(f"forgot {Cache.of_user().clear(arguments.model)} entries")

@@ -1,7 +1,9 @@
 """The schema of params.yaml: types, defaults' places, and errors that name key and fix."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,18 @@ from omegaconf.errors import (
 from palimpsest.errors import InputError, unknown
 
 OPERATIONS = ("polish", "paraphrase", "style", "compress", "expand")
-DESIGNS = ("cumulative",)
+DESIGNS = ("cumulative", "independent", "coverage", "operation")
 BENCHMARKS = ("opai-bench",)
+CORPUS_FORMATS = ("texts", "opai-bench")
 PROFILES = ("demo", "paper")
+EDITORS = ("openai-compatible", "transformers", "vllm")
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 
 
 @dataclass
 class Corpus:
     source: str
+    format: str  # what the source holds: human texts, or the released OpAI-Bench
     language: str
     domains: Any  # "all" or a list of names
     id_column: str
@@ -44,13 +50,35 @@ class Step:
 
 
 @dataclass
+class Ablations:
+    """The designs `coverage` (operations x coverages) and `operation` (x fixed coverages)."""
+
+    generators: list[str]
+    operations: list[str]
+    coverages: list[int]
+    fixed_coverages: list[int]
+
+
+@dataclass
 class Trajectory:
     seed: int
     generators: list[str]
-    prompts: str
+    prompt_sets: str  # a folder with NAME.yaml for each prompt set
+    prompts: str  # the name of one
     schedule: dict[str, Step]
-    temperatures: list[float]
+    temperatures: list[float | None]  # null: the provider's own
     on_rejection: str
+    max_dropped: float  # the share of dropped trajectories above which the stage fails
+    ablations: Ablations
+
+
+@dataclass
+class Price:
+    """US dollars for a million tokens, as the provider listed them on the date `as_of`."""
+
+    input: float
+    output: float
+    as_of: str
 
 
 @dataclass
@@ -58,9 +86,25 @@ class Generator:
     editor: str
     model: str
     revision: str | None = None
+    held_out: bool = False  # its texts are for tests only, and no average holds them
+    documents: float = 1.0  # the share of the documents that it edits, or above 1 their number
+    prompts: str | None = None  # its own prompt set, and below temperatures; null: the trajectory's
+    temperatures: list[float | None] | None = None
+    price: Price | None = None
+    # transformers and vllm
     top_k: int = 50
     batch_size: int = 64
-    held_out: bool = False
+    # openai-compatible
+    base_urls: list[str] = field(default_factory=list)  # several servers share the load
+    key_variable: str | None = None  # the environment variable with the API key
+    extra_body: dict[str, Any] = field(default_factory=dict)
+    concurrency: int = 64
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    timeout: float = 120.0  # seconds until a request counts as lost and is sent again
+    limit_field: str = "max_tokens"  # OpenAI takes only max_completion_tokens for its newer models
+    thinking_tokens: int = 0  # on top of a reply's limit, for a model that always thinks
+    seeds: bool = False  # send the draw as `seed`; for servers that know it, such as vLLM
 
 
 @dataclass
@@ -114,8 +158,10 @@ def project_root() -> Path:
     return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve()
 
 
-def load_params(path: Path = Path("params.yaml")) -> Params:
-    """Read and check params.yaml.
+def load_params(
+    path: Path = Path("params.yaml"), overrides: Mapping[str, Any] | None = None
+) -> Params:
+    """Read and check params.yaml, with other values for some dotted keys.
 
     Raises:
         InputError: a file that is missing, a key that is unknown, missing or of the wrong type, a
@@ -130,6 +176,8 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
     if not isinstance(given, DictConfig):
         raise InputError(f"{path} holds no mapping of keys to values")
     try:
+        for key, value in (overrides or {}).items():
+            OmegaConf.update(given, key, value, merge=False)
         merged = OmegaConf.merge(OmegaConf.structured(Params), given)
         params = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:
@@ -186,6 +234,7 @@ def _check(params: Params, path: Path) -> None:
         raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
 
     corpus = params.corpus
+    one_of("corpus.format", corpus.format, CORPUS_FORMATS)
     if "default" not in corpus.max_sentences:
         raise InputError(f"{path}: corpus.max_sentences needs the key `default` (null: no limit)")
     for domain, most in corpus.max_sentences.items():
@@ -198,15 +247,31 @@ def _check(params: Params, path: Path) -> None:
 
     trajectory = params.trajectory
     require(bool(trajectory.temperatures), "trajectory.temperatures", [], "name at least one")
-    require(bool(trajectory.generators), "trajectory.generators", [], "name at least one")
-    for name in trajectory.generators:
-        if name not in params.generators:
-            raise InputError(
-                f"{path}: trajectory.generators: {unknown('generator', name, params.generators)}"
-            )
+    ablations = trajectory.ablations
+    for key, names in (
+        ("trajectory.generators", trajectory.generators),
+        ("trajectory.ablations.generators", ablations.generators),
+    ):
+        require(bool(names), key, names, "name at least one")
+        require(len(set(names)) == len(names), key, names, "name each once")
+        for name in names:
+            if name not in params.generators:
+                raise InputError(f"{path}: {key}: {unknown('generator', name, params.generators)}")
+    for operation in ablations.operations:
+        one_of("trajectory.ablations.operations", operation, OPERATIONS)
+    for key in ("coverages", "fixed_coverages"):
+        levels = getattr(ablations, key)
+        rises = all(0 < a < b for a, b in pairwise([*levels, 101]))
+        fix = "give whole per cents from 1 to 100 that rise"
+        require(bool(levels) and rises, f"trajectory.ablations.{key}", levels, fix)
+    dropped = trajectory.max_dropped
+    require(0 <= dropped <= 1, "trajectory.max_dropped", dropped, "give a share from 0 to 1")
+    for name, generator in params.generators.items():
+        _check_generator(generator, f"{path}: generators.{name}")
     last = 0
-    for version, step in trajectory.schedule.items():
+    for i, (version, step) in enumerate(trajectory.schedule.items(), start=1):
         key = f"trajectory.schedule.{version}"
+        require(version == f"v{i}", "trajectory.schedule", version, f"the next version is v{i}")
         one_of(f"{key}.operation", step.operation, OPERATIONS)
         fix = f"coverage never falls: give a number from {last} to 100"
         require(last <= step.coverage <= 100, f"{key}.coverage", step.coverage, fix)
@@ -214,3 +279,41 @@ def _check(params: Params, path: Path) -> None:
     require(0 < params.train.fpr < 1, "train.fpr", params.train.fpr, "give a rate between 0 and 1")
     resamples = params.evaluate.resamples
     require(resamples >= 100, "evaluate.resamples", resamples, "an interval needs at least 100")
+
+
+# Body fields that the editor itself fills in, from the request or the params.
+_OWN_FIELDS = {"model", "messages", "temperature", *LIMIT_FIELDS, "seed", "stream", "n"}
+
+
+def _check_generator(generator: Generator, place: str) -> None:
+    def require(holds: bool, key: str, fix: str) -> None:
+        if not holds:
+            raise InputError(f"{place}.{key} is {getattr(generator, key)!r}; {fix}")
+
+    for key, known in (("editor", EDITORS), ("limit_field", LIMIT_FIELDS)):
+        if getattr(generator, key) not in known:
+            raise InputError(f"{place}.{key}: {unknown('value', getattr(generator, key), known)}")
+    require(bool(generator.model), "model", "name a model")
+    fix = "give a share up to 1, or above that a number of documents"
+    require(0 < generator.documents < float("inf"), "documents", fix)
+    for key in ("top_k", "batch_size", "concurrency"):
+        require(getattr(generator, key) >= 1, key, "give a number from 1")
+    for key in ("requests_per_minute", "tokens_per_minute"):
+        value = getattr(generator, key)
+        require(value is None or value >= 1, key, "give a number from 1, or null")
+    require(generator.thinking_tokens >= 0, "thinking_tokens", "give a number from 0")
+    require(generator.timeout > 0, "timeout", "give seconds above 0")
+    if generator.temperatures is not None:
+        require(bool(generator.temperatures), "temperatures", "name at least one, or null")
+        fits = all(t is None or t >= 0 for t in generator.temperatures)
+        require(fits, "temperatures", "no temperature is below 0")
+    if price := generator.price:
+        fix = "no price is below 0"
+        require(price.input >= 0 and price.output >= 0, "price", fix)
+    if generator.editor == "openai-compatible":
+        require(bool(generator.base_urls), "base_urls", "give the URL of at least one server")
+        fix = "each begins with http:// or https://"
+        fits = all(url.startswith(("http://", "https://")) for url in generator.base_urls)
+        require(fits, "base_urls", fix)
+    own = sorted(_OWN_FIELDS & set(generator.extra_body))
+    require(not own, "extra_body", f"the editor fills in {', '.join(own)} itself")

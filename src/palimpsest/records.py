@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -104,7 +105,7 @@ class Scores:
 def word_spans(text: str, language: Language) -> tuple[Span, ...]:
     """The benchmark's words: runs of non-white-space in English, jieba's words in Chinese."""
     if language == "en":
-        return tuple(Span(*match.span()) for match in re.finditer(r"\S+", text))
+        return tuple(starmap(Span, map(re.Match.span, re.finditer(r"\S+", text))))
     import jieba
 
     # jieba announces on its own logger that it builds a dictionary
@@ -145,6 +146,7 @@ TEXTS = pa.schema(
         ("generator", pa.string()),
         ("prompt_set", pa.string()),
         ("design", pa.string()),
+        ("variant", pa.string()),
         ("version", pa.string()),
         ("operation", pa.string()),
         ("target_coverage", pa.int16()),
@@ -250,20 +252,41 @@ def write_rows(path: Path, schema: pa.Schema, rows: Iterable[dict[str, Any]]) ->
     return count
 
 
+def write_batches(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write batches of one schema, of which there is at least one, to a Parquet file."""
+    first = next(batches)
+    with pq.ParquetWriter(path, first.schema) as writer:
+        for batch in chain([first], batches):
+            writer.write_batch(batch)
+
+
 def write_frame(path: Path, schema: pa.Schema, content: pd.DataFrame) -> None:
     """Write a DataFrame to a Parquet file with exactly the schema's columns and types."""
     pq.write_table(pa.Table.from_pandas(content, schema=schema, preserve_index=False), path)
 
 
-def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file, or of all Parquet files of a folder in name order."""
+def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, or of all Parquet files of a folder in name order, in batches.
+
+    Columns that a file lacks are left out.
+
+    Raises:
+        InputError: no such file.
+    """
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files or not files[0].exists():
         raise InputError(f"{path} does not exist: run `dvc repro` to build it")
     for file in files:
         with pq.ParquetFile(file) as parquet:
-            for batch in parquet.iter_batches(batch_size=1000, columns=columns):
-                yield from batch.to_pylist()
+            names = parquet.schema_arrow.names
+            wanted = None if columns is None else [name for name in columns if name in names]
+            yield from parquet.iter_batches(batch_size=1000, columns=wanted)
+
+
+def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The same rows one by one."""
+    for batch in read_batches(path, columns):
+        yield from batch.to_pylist()
 
 
 def frame(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> pd.DataFrame:

@@ -4,6 +4,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def code_digests(stage: str, modules: Sequence[str]) -> dict[str, str]:
     stages = PACKAGE / "stages.py"
     function = next(
         node
-        for node in ast.parse(stages.read_text()).body
+        for node in _parsed(stages).body
         if isinstance(node, ast.FunctionDef) and node.name == stage
     )
     waiting = [*_imports(function), *modules]
@@ -53,7 +54,7 @@ def code_digests(stage: str, modules: Sequence[str]) -> dict[str, str]:
         if file is None or module in digests or module.startswith(_NO_INFLUENCE):
             continue
         digests[module] = _sha256(file)
-        waiting += _imports(ast.parse(file.read_text()))
+        waiting += _imports(_parsed(file))
         waiting.append(module.rpartition(".")[0])
     return digests
 
@@ -72,6 +73,12 @@ def short_digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
+@cache
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+@cache
 def _imports(tree: ast.AST) -> list[str]:
     found = []
     for node in ast.walk(tree):

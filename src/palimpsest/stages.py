@@ -6,12 +6,13 @@ A stage imports what it needs inside its function, because those imports are par
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
@@ -28,16 +29,23 @@ from palimpsest.records import (
     RECORDS,
     SPLITS,
     TEXTS,
+    Document,
     document_row,
     labelled_of,
     prediction_row,
+    read_batches,
     read_documents,
     read_rows,
     text_of,
+    write_batches,
     write_frame,
     write_rows,
 )
 from palimpsest.run_keys import code_digests, digest, run_key, short_digest
+from palimpsest.trajectories.designs import generators
+
+if TYPE_CHECKING:
+    from palimpsest.trajectories.assignments import Assignment, Size
 
 log = logging.getLogger(__name__)
 
@@ -45,9 +53,11 @@ ARTIFACTS = Path("artifacts")
 DOCUMENTS_FILE = ARTIFACTS / "documents.parquet"
 SPLITS_FILE = ARTIFACTS / "splits.parquet"
 MODEL_FOLDER = ARTIFACTS / "model"
+SAMPLES_FILE = ARTIFACTS / "samples.parquet"
 PREDICTIONS_FILE = ARTIFACTS / "predictions.parquet"
 RECORDS_FILE = ARTIFACTS / "records.parquet"
 PLOTS_FOLDER = ARTIFACTS / "plots"
+PAGES_FOLDER = ARTIFACTS / "trajectories"
 
 TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the corpus
 
@@ -55,8 +65,10 @@ TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the
 def corpus(params: Params) -> None:
     """Human documents from the source: normalised, in sentences, filtered, sampled."""
     from palimpsest.corpora.build import build_documents
+    from palimpsest.corpora.opai_bench import release_documents
 
-    built = build_documents(params.corpus)
+    build = release_documents if params.corpus.format == "opai-bench" else build_documents
+    built = build(params.corpus)
     write_rows(DOCUMENTS_FILE, DOCUMENTS, map(document_row, built.documents))
     columns = ["doc_id", "domain", "reason", "place"]
     rejected = pd.DataFrame(list(map(asdict, built.rejections)), columns=columns)
@@ -68,39 +80,137 @@ def corpus(params: Params) -> None:
         log.info("rejected, %s: %d", reason, n)
 
 
-def generate(params: Params) -> None:
-    """Every generator's trajectories over all documents, from the journal where it holds them."""
+def generate(params: Params, max_cost: float | None = None) -> None:
+    """Every selected design's trajectories, from the journal where it holds the replies.
+
+    `max_cost` is the sum in US dollars at which no more requests are sent.
+
+    Raises:
+        InputError: a share of dropped trajectories above `trajectory.max_dropped`, a cost limit
+            that is reached or that nothing has a price for.
+    """
+    if params.corpus.format == "opai-bench":
+        _adopt(params)
+        return
+    from palimpsest.editors.budget import Budget
     from palimpsest.editors.factory import make_editor
-    from palimpsest.editors.journal import Journal, JournalledEditor, journal_path
-    from palimpsest.trajectories.build import Tally, build_trajectories
-    from palimpsest.trajectories.prompts import load_prompts
-    from palimpsest.trajectories.summary import summarise
+    from palimpsest.editors.journal import Journal, JournalledEditor, journal_path, only_writer
+    from palimpsest.trajectories.assignments import Assignment, assignments
+    from palimpsest.trajectories.build import build_trajectories
+    from palimpsest.trajectories.tally import Tally
 
-    prompts = load_prompts(Path(params.trajectory.prompts))
-    documents = list(read_documents(DOCUMENTS_FILE))
-    tallies = {name: Tally() for name in params.trajectory.generators}
+    budget = Budget(max_cost)
+    work = [(assignment, Tally()) for assignment in assignments(params, _designs(params), _sizes())]
+    if max_cost is not None:
+        _require_prices(assignment for assignment, _ in work)
 
-    def rows(journal: Journal) -> Iterator[dict[str, Any]]:
-        for name, tally in tallies.items():
-            editor = make_editor(params.generators[name], params.device, params.dtype)
-            asking = JournalledEditor(editor, journal)
-            yield from build_trajectories(
-                documents, asking, name, prompts, params.trajectory, tally
-            )
-            log.info("%s: %d requests sent, %d answered by the journal; %s",
-                     name, asking.asked, asking.repeated, tally.describe())  # fmt: skip
-
-    texts = texts_folder(params.train.select.design) / "texts.parquet"
-    with Journal(journal_path(project_root())) as journal:
-        count = write_rows(texts, TEXTS, rows(journal))
-    revisions = pd.DataFrame([row for name, tally in tallies.items() for row in tally.rows(name)])
-    revisions.to_csv(ARTIFACTS / "revisions.csv", index=False)
-    if not count:
-        raise InputError(
-            "every trajectory was dropped; artifacts/revisions.csv counts the reasons, and "
-            "trajectory.on_rejection=later keeps such sentences human"
+    def rows(journal: Journal, assignment: Assignment, tally: Tally) -> Iterator[dict[str, Any]]:
+        generator = assignment.generator
+        editor = JournalledEditor(
+            make_editor(generator, params.device, params.dtype), journal, generator.price, budget
         )
-    summarise(read_rows(texts)).to_csv(ARTIFACTS / "statistics.csv", index=False)
+        documents = _documents(assignment)
+        yield from build_trajectories(
+            documents, editor, assignment.brief, tally, assignment.revisions
+        )
+        brief = assignment.brief
+        log.info("%s by %s: %d requests sent, %d answered by the journal; %s", brief.design,
+                 brief.generator, editor.asked, editor.repeated, tally.describe())  # fmt: skip
+
+    root = project_root()
+    with only_writer(root), Journal(journal_path(root)) as journal:
+        for design in _designs(params):
+            for held_out in (False, True):
+                part = [
+                    each
+                    for each in work
+                    if each[0].brief.design == design and each[0].generator.held_out == held_out
+                ]
+                texts = texts_folder(design, held_out) / "texts.parquet"
+                write_rows(texts, TEXTS, (row for each in part for row in rows(journal, *each)))
+    _write_statistics(_designs(params))
+    revisions = [
+        {"design": assignment.brief.design, "generator": assignment.brief.generator, **row}
+        for assignment, tally in work
+        for row in tally.rows()
+    ]
+    pd.DataFrame(revisions).to_csv(ARTIFACTS / "revisions.csv", index=False)
+    if budget.spent:
+        log.info("$%.2f spent", budget.spent)
+    for assignment, tally in work:
+        if tally.dropped_share > params.trajectory.max_dropped:
+            raise InputError(
+                f"{tally.dropped} of {tally.dropped + tally.finished} trajectories of "
+                f"{assignment.brief.generator} were dropped, more than trajectory.max_dropped "
+                "allows; artifacts/revisions.csv counts the reasons, and "
+                "trajectory.on_rejection=later keeps such sentences human"
+            )
+
+
+def _adopt(params: Params) -> None:
+    """The texts of the OpAI-Bench release in the place of generated ones."""
+    from palimpsest.corpora.opai_bench import HELD_OUT
+    from palimpsest.trajectories.adopt import Report, adopt
+
+    documents = {document.doc_id: document for document in read_documents(DOCUMENTS_FILE)}
+
+    def belongs(held_out: bool, generator: str) -> bool:
+        known = params.generators.get(generator)
+        return held_out == (generator in HELD_OUT if known is None else known.held_out)
+
+    revisions = []
+    for design in _designs(params):
+        for held_out in (False, True):
+            folder = texts_folder(design, held_out)
+            with Report(folder / "release.csv") as report:
+                wanted = partial(belongs, held_out)
+                rows = adopt(params.corpus, design, documents, wanted, report)
+                count = write_rows(folder / "texts.parquet", TEXTS, rows)
+            if not count and not held_out:
+                raise InputError(
+                    f"no row of the release gave a text: {report.path} names the rejected ones"
+                )
+            for row in report.rows():
+                log.info("%s by %s: %s, %s: %d", design, row["generator"], row["kind"],
+                         row["reason"], row["count"])  # fmt: skip
+                revisions.append({"design": design, **row})
+    pd.DataFrame(revisions).to_csv(ARTIFACTS / "revisions.csv", index=False)
+    _write_statistics(_designs(params))
+
+
+def _write_statistics(designs: Iterable[str]) -> None:
+    from palimpsest.splits import split_rows
+    from palimpsest.trajectories.summary import COLUMNS, summarise
+
+    splits = {row["doc_id"]: row["split"] for row in split_rows(read_documents(DOCUMENTS_FILE))}
+    facts = [
+        summarise(read_rows(texts_folder(design, held_out), COLUMNS), splits, held_out)
+        for design in designs
+        for held_out in (False, True)
+    ]
+    pd.concat(facts).to_csv(ARTIFACTS / "statistics.csv", index=False)
+
+
+def plan(params: Params) -> pd.DataFrame:
+    """What `generate` will ask and cost, one row for each design and generator; asks nothing."""
+    if params.corpus.format == "opai-bench":
+        raise InputError("corpus.source is a release: generate adopts its texts and asks no model")
+    from palimpsest.editors.factory import make_editor
+    from palimpsest.editors.journal import Journal, journal_path
+    from palimpsest.editors.plan import plan as plan_of
+    from palimpsest.trajectories.assignments import assignments
+
+    with Journal(journal_path(project_root())) as journal:
+        plans = [
+            plan_of(
+                assignment,
+                partial(_documents, assignment),
+                make_editor(assignment.generator, params.device, params.dtype),
+                journal,
+            )
+            for assignment in assignments(params, _designs(params), _sizes())
+        ]
+    return pd.DataFrame(map(asdict, plans))
 
 
 def split(params: Params) -> None:
@@ -120,7 +230,8 @@ def train(params: Params) -> None:
     given = params.detector_settings()
     learns = find(params.detector, given).regime in ("trained", "baseline")
     detector = make(params.detector, given, Runtime(params.device, params.dtype, params.train.seed))
-    selected = list(_selected(params, params.train.select, {"train", "dev"} if learns else {"dev"}))
+    splits = {"train", "dev"} if learns else {"dev"}
+    selected = list(_selected(params.train.select, splits, learning=True))
     parts = {
         split: [labelled_of(row) for row, its_split in selected if its_split == split and learns]
         for split in ("train", "dev")
@@ -152,8 +263,9 @@ def evaluate(params: Params) -> None:
     from palimpsest.detectors.registry import detector_class
     from palimpsest.evaluation.report import Context
     from palimpsest.evaluation.report import evaluate as evaluate_predictions
-    from palimpsest.evaluation.samples import TEXT_COLUMNS, read_batches
+    from palimpsest.evaluation.samples import TEXT_COLUMNS
     from palimpsest.evaluation.summary import by_version, headline
+    from palimpsest.reports.viewer import answers_to, first_trajectories, write_pages
 
     given = params.detector_settings()
     thresholds = _thresholds_for(params)
@@ -163,7 +275,7 @@ def evaluate(params: Params) -> None:
         detector=params.detector,
         regime=find(params.detector, given).regime,
         design=params.evaluate.select.design,
-        held_out=frozenset(name for name, g in params.generators.items() if g.held_out),
+        held_out=_held_out(params.evaluate.select),
         resamples=params.evaluate.resamples,
         seed=params.evaluate.seed,
         probabilities=getattr(detector, "probabilities", frozenset()),
@@ -171,27 +283,20 @@ def evaluate(params: Params) -> None:
     select = params.evaluate.select
 
     def test_rows() -> Iterator[dict[str, Any]]:
-        return (row for row, _ in _selected(params, select, {"test"}))
-
-    def test_batches() -> Iterator[pa.RecordBatch]:
-        """The same samples in columns."""
-        split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
-        generators = _generators(params, select)
-        for batch in read_batches(texts_folder(select.design), TEXT_COLUMNS):
-            facts = batch.select(["doc_id", "generator", "domain"]).to_pandas()
-            chosen = facts["doc_id"].map(split_of).eq("test") & facts["generator"].isin(generators)
-            if select.domains != "all":
-                chosen &= facts["domain"].isin(select.domains)
-            yield batch.filter(pa.array(chosen))
+        return (row for row, _ in _selected(select, {"test"}))
 
     with _evaluate_run(params, thresholds["key"]) as run:
         write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows()))
-        predictions = read_batches(PREDICTIONS_FILE)
-        records = evaluate_predictions(test_batches(), predictions, thresholds["levels"], context)
+        write_batches(SAMPLES_FILE, _batches(select, {"test"}, TEXT_COLUMNS))
+        samples, predictions = map(read_batches, (SAMPLES_FILE, PREDICTIONS_FILE))
+        records = evaluate_predictions(samples, predictions, thresholds["levels"], context)
         write_frame(RECORDS_FILE, RECORDS, records)
         _write_json(ARTIFACTS / "metrics.json", headline(records))
         PLOTS_FOLDER.mkdir(exist_ok=True)
         by_version(records).to_csv(PLOTS_FOLDER / "by_version.csv", index=False)
+        shown = first_trajectories(test_rows())
+        answered = answers_to(chain.from_iterable(shown), PREDICTIONS_FILE)
+        write_pages(shown, {params.detector: answered}, PAGES_FOLDER)
         keys = {"train": thresholds["key"], "evaluate": _evaluate_key(params)}
         _write_json(ARTIFACTS / "run.json", keys)
         _log_evaluation(run)
@@ -228,6 +333,31 @@ STAGES: dict[str, Callable[[Params], None]] = {
 }
 
 
+def configuration(params: Params) -> str:
+    """A key of everything that a run of all stages depends on, known before any has run.
+
+    Unlike the stages' own keys it cannot see that another configuration gives the same texts.
+    """
+    source = Path(params.corpus.source)
+    used = {name: params.generators[name] for d in _designs(params) for name in
+            generators(d, params.trajectory)}  # fmt: skip
+    identity = {
+        "corpus": asdict(params.corpus),
+        "source": digest(source) if source.exists() else None,
+        "trajectory": asdict(params.trajectory),
+        "prompts": digest(Path(params.trajectory.prompt_sets)),
+        "generators": {name: asdict(generator) for name, generator in used.items()},
+        "benchmark": params.benchmark,
+        "dtype": params.dtype,
+        "detector": params.detector,
+        "settings": _settings(params),
+        "train": asdict(params.train),
+        "evaluate": asdict(params.evaluate),
+        "code": {stage: code_digests(stage, _modules(params)) for stage in STAGES},
+    }
+    return short_digest(identity)
+
+
 def _train_run(params: Params) -> AbstractContextManager[tracking.Run]:
     return tracking.tracked(
         params.benchmark,
@@ -235,7 +365,7 @@ def _train_run(params: Params) -> AbstractContextManager[tracking.Run]:
         _train_key(params),
         name=f"train {params.detector}",
         params=_train_params(params),
-        tags=_tags(params.train.select.design),
+        tags=_tags(params.train.select, learning=True),
     )
 
 
@@ -246,7 +376,10 @@ def _evaluate_run(params: Params, train_key: str) -> AbstractContextManager[trac
         _evaluate_key(params),
         name=params.detector,
         params=_evaluate_params(params),
-        tags=_tags(params.evaluate.select.design),
+        tags={
+            **_tags(params.evaluate.select),
+            tracking.CONFIGURATIONS: configuration(params),
+        },
         parent_key=train_key,
     )
 
@@ -267,55 +400,113 @@ def _log_evaluation(run: tracking.Run) -> None:
         run.metric(metric, value)
     for file in (RECORDS_FILE, ARTIFACTS / "statistics.csv", ARTIFACTS / "revisions.csv"):
         run.artifact(file, "tables")
+    run.artifact(MODEL_FOLDER / "thresholds.json", "tables")
+    # what each prediction is held against, so that runs are compared from the store alone
+    run.artifact(SAMPLES_FILE)
     run.artifact(PREDICTIONS_FILE)
     run.artifact(PLOTS_FOLDER, "plots")
+    run.artifact(PAGES_FOLDER, "trajectories")
 
 
-def texts_folder(design: str) -> Path:
-    return ARTIFACTS / "texts" / design
+def texts_folder(design: str, held_out: bool = False) -> Path:
+    """Where a design's texts are; held-out generators' are apart, so that no training sees them."""
+    return ARTIFACTS / ("texts-held-out" if held_out else "texts") / design
 
 
-def _selected(
-    params: Params, select: Selection, splits: set[str]
-) -> Iterator[tuple[dict[str, Any], str]]:
-    """The samples that a selection names in these splits, each with its split."""
+def text_files(design: str) -> list[Path]:
+    """All files with texts of a design."""
+    folders = (texts_folder(design, held_out) for held_out in (False, True))
+    files = [file for folder in folders for file in sorted(folder.glob("*.parquet"))]
+    if not files:
+        raise InputError(
+            f"{texts_folder(design)} does not exist: run `dvc repro generate`, or for another "
+            f"design `dvc exp run -S evaluate.select.design={design}`"
+        )
+    return files
+
+
+def _designs(params: Params) -> list[str]:
+    return list(dict.fromkeys((params.train.select.design, params.evaluate.select.design)))
+
+
+def _sizes() -> list["Size"]:
+    from palimpsest.trajectories.assignments import Size
+
+    return [Size(d.doc_id, d.domain, len(d.sentences)) for d in read_documents(DOCUMENTS_FILE)]
+
+
+def _documents(assignment: "Assignment") -> Iterator[Document]:
+    return (d for d in read_documents(DOCUMENTS_FILE) if d.doc_id in assignment.documents)
+
+
+def _require_prices(work: Iterable["Assignment"]) -> None:
+    for assignment in work:
+        if assignment.generator.price is None:
+            name = assignment.brief.generator
+            raise InputError(
+                f"--max-cost needs a price: set generators.{name}.price in params.yaml"
+            )
+
+
+def _sources(select: Selection, learning: bool) -> list[tuple[Path, set[str]]]:
+    """The folders of texts that a selection reads, each with the generators that it takes there."""
+    ordinary, held_out = (
+        {row["generator"] for row in read_rows(texts_folder(select.design, held), ["generator"])}
+        for held in (False, True)
+    )
+    known = ordinary if learning else ordinary | held_out
+    match select.generators:
+        case "all":
+            wanted = known
+        case "in-distribution":
+            wanted = ordinary
+        case "held-out":
+            wanted = held_out
+        case str() as name:
+            wanted = {name}
+        case names:
+            wanted = set(names)
+    for name in sorted(wanted - known):
+        raise unknown("generator to learn from" if learning else "generator", name, known)
+    parts = [(texts_folder(select.design), wanted & ordinary)]
+    parts.append((texts_folder(select.design, held_out=True), wanted & held_out))
+    return [(folder, names) for folder, names in parts if names]
+
+
+def _batches(
+    select: Selection,
+    splits: set[str],
+    columns: Sequence[str] | None = None,
+    learning: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The samples that a selection names in these splits, in columns."""
     split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
-    generators = _generators(params, select)
-    texts = texts_folder(select.design)
-    domains = None if select.domains == "all" else set(select.domains)
     found = False
-    for row in read_rows(texts):
-        its_split = split_of[row["doc_id"]]
-        if its_split not in splits or row["generator"] not in generators:
-            continue
-        if domains is None or row["domain"] in domains:
-            found = True
-            yield row, its_split
+    for folder, names in _sources(select, learning):
+        for batch in read_batches(folder, columns):
+            facts = batch.select(["doc_id", "generator", "domain"]).to_pandas()
+            chosen = facts["doc_id"].map(split_of).isin(splits)
+            chosen &= facts["generator"].isin(names)
+            if select.domains != "all":
+                chosen &= facts["domain"].isin(select.domains)
+            if chosen.any():
+                found = True
+                yield batch.filter(pa.array(chosen))
     if not found:
         raise InputError(
-            f"{texts} has no text of the splits {sorted(splits)}, domains {select.domains} and "
-            f"generators {sorted(generators)}: take more documents or select others"
+            f"no text of design {select.design} is in the splits {sorted(splits)}, domains "
+            f"{select.domains} and generators {select.generators}: take more documents or others"
         )
 
 
-def _generators(params: Params, select: Selection) -> set[str]:
-    used = params.trajectory.generators
-    held_out = {name for name in used if params.generators[name].held_out}
-    match select.generators:
-        case "all":
-            return set(used)
-        case "in-distribution":
-            return set(used) - held_out
-        case "held-out":
-            return held_out
-        case str() as name:
-            names = [name]
-        case names:
-            names = list(names)
-    for name in names:
-        if name not in used:
-            raise unknown("generator", name, used)
-    return set(names)
+def _selected(
+    select: Selection, splits: set[str], learning: bool = False
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """The same samples as rows, each with its split."""
+    split_of = {row["doc_id"]: row["split"] for row in read_rows(SPLITS_FILE)}
+    for batch in _batches(select, splits, learning=learning):
+        for row in batch.to_pylist():
+            yield row, split_of[row["doc_id"]]
 
 
 def _human(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -365,7 +556,7 @@ def _made_for(params: Params) -> dict[str, Any]:
 
 def _train_key(params: Params) -> str:
     inputs = {
-        "texts": digest(texts_folder(params.train.select.design)),
+        "texts": _texts_digest(params.train.select, learning=True),
         "splits": digest(SPLITS_FILE),
     }
     return run_key("train", _train_params(params), inputs, _modules(params))
@@ -373,7 +564,7 @@ def _train_key(params: Params) -> str:
 
 def _evaluate_key(params: Params) -> str:
     inputs = {
-        "texts": digest(texts_folder(params.evaluate.select.design)),
+        "texts": _texts_digest(params.evaluate.select),
         "splits": digest(SPLITS_FILE),
         "model": digest(MODEL_FOLDER),
     }
@@ -400,8 +591,10 @@ def _evaluate_params(params: Params) -> dict[str, Any]:
         **{k: v for k, v in _train_params(params).items() if k not in flat(params.train)},
         **flat(params.evaluate),
         "design": select.design,
-        "generators": " ".join(sorted(_generators(params, select))),
-        "texts": digest(texts_folder(select.design))[:12],
+        "generators": " ".join(
+            sorted(set().union(*(names for _, names in _sources(select, False))))
+        ),
+        "texts": _texts_digest(select),
         "splits": digest(SPLITS_FILE)[:12],
     }
 
@@ -414,13 +607,29 @@ def _modules(params: Params) -> list[str]:
     return [find(params.detector, params.detector_settings()).module]
 
 
-def _tags(design: str) -> dict[str, str]:
-    first = next(iter(read_rows(texts_folder(design), columns=["prompt_set"])))
-    return {
-        "texts": digest(texts_folder(design)),
-        "splits": digest(SPLITS_FILE),
-        "prompt_set": first["prompt_set"],
+def _tags(select: Selection, learning: bool = False) -> dict[str, str]:
+    prompts = {
+        row["prompt_set"]
+        for folder, names in _sources(select, learning)
+        for row in read_rows(folder, columns=["prompt_set", "generator"])
+        if row["generator"] in names
     }
+    return {
+        "texts": _texts_digest(select, learning),
+        "splits": digest(SPLITS_FILE),
+        "prompt_set": " ".join(sorted(prompts)),
+    }
+
+
+def _texts_digest(select: Selection, learning: bool = False) -> str:
+    return short_digest([digest(folder) for folder, _ in _sources(select, learning)])
+
+
+def _held_out(select: Selection) -> frozenset[str]:
+    held_out = texts_folder(select.design, held_out=True)
+    return frozenset(
+        name for folder, names in _sources(select, False) if folder == held_out for name in names
+    )
 
 
 def _write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:

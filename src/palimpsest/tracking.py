@@ -3,12 +3,13 @@
 The only module that imports mlflow.
 """
 
+import hashlib
 import logging
 import os
 import platform
 import subprocess
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -28,6 +29,10 @@ log = logging.getLogger(__name__)
 
 KEY = "palimpsest.key"
 STAGE = "palimpsest.stage"
+# Blank-separated: params that nothing read may differ between equal runs, and a run may serve
+# several experiments.
+CONFIGURATIONS = "palimpsest.configurations"
+EXPERIMENTS = "experiments"
 
 
 def store_uri() -> str:
@@ -111,6 +116,8 @@ def tracked(
     finished = find_finished(store, experiment_id, key)
     if finished is not None:
         log.info("run %s has these results already", finished)
+        if configuration := tags.get(CONFIGURATIONS):
+            _add_word(store, finished, CONFIGURATIONS, configuration)
         if exp := os.environ.get("DVC_EXP_NAME"):
             store.set_tag(finished, "dvc.exp", exp)
         yield Run(store, None)
@@ -142,6 +149,60 @@ def find_finished(store: "MlflowClient", experiment_id: str, key: str) -> str | 
         [experiment_id], f"tags.`{KEY}` = '{key}' and attributes.status = 'FINISHED'", max_results=1
     )
     return str(runs[0].info.run_id) if runs else None
+
+
+def _add_word(store: "MlflowClient", run_id: str, tag: str, word: str) -> None:
+    words = store.get_run(run_id).data.tags.get(tag, "").split()
+    if word not in words:
+        store.set_tag(run_id, tag, " ".join([*words, word]))
+
+
+def runs_by_configuration(experiment: str) -> dict[str, str]:
+    """The newest finished evaluation of each configuration."""
+    return {
+        word: run.info.run_id
+        for run in _finished_evaluations(experiment)
+        for word in run.data.tags.get(CONFIGURATIONS, "").split()
+    }
+
+
+def add_to_experiment(name: str, run_ids: Iterable[str]) -> None:
+    """Let runs carry an experiment's name, so that the UI filters by it."""
+    store = client()
+    for run_id in run_ids:
+        _add_word(store, run_id, EXPERIMENTS, name)
+
+
+def summarise_experiment(
+    benchmark: str, name: str, run_ids: Collection[str], folders: Mapping[str, Path]
+) -> None:
+    """One run for an experiment's results: its tables and figures, and its runs' pages.
+
+    Runs that were summarised before are not summarised again.
+    """
+    key = hashlib.sha256("\n".join([name, *sorted(run_ids)]).encode()).hexdigest()[:32]
+    tags = {EXPERIMENTS: name, "runs": " ".join(sorted(run_ids))}
+    with tracked(benchmark, "summary", key, name=name, params={}, tags=tags) as run:
+        for folder, path in folders.items():
+            run.artifact(path, folder)
+
+
+def _finished_evaluations(experiment: str) -> Iterator[Any]:
+    """MLflow's runs, oldest first; none where there is no such experiment."""
+    store = client()
+    found = store.get_experiment_by_name(experiment)
+    token = None
+    while found is not None:
+        page = store.search_runs(
+            [found.experiment_id],
+            f"tags.`{STAGE}` = 'evaluate' and attributes.status = 'FINISHED'",
+            order_by=["attributes.start_time ASC"],
+            page_token=token,
+        )
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 def environment_tags() -> dict[str, str]:
@@ -182,32 +243,18 @@ class Evaluation:
     statistics: pd.DataFrame
 
 
-def evaluations(experiment: str) -> list[Evaluation]:
-    """The newest finished evaluation of each configuration, oldest first.
+def evaluations(experiment: str, run_ids: Collection[str] | None = None) -> list[Evaluation]:
+    """The newest finished evaluation of each configuration, oldest first; of these runs, or of all.
 
     Runs whose params are equal are one configuration; of those the newest counts.
 
     Raises:
         InputError: a store without the experiment or without finished evaluations.
     """
-    from mlflow.artifacts import download_artifacts
-
-    store = client()
-    found = store.get_experiment_by_name(experiment)
     newest: dict[tuple[tuple[str, str], ...], Any] = {}
-    token = None
-    while found is not None:
-        page = store.search_runs(
-            [found.experiment_id],
-            f"tags.`{STAGE}` = 'evaluate' and attributes.status = 'FINISHED'",
-            order_by=["attributes.start_time ASC"],
-            page_token=token,
-        )
-        for run in page:
+    for run in _finished_evaluations(experiment):
+        if run_ids is None or run.info.run_id in run_ids:
             newest[tuple(sorted(run.data.params.items()))] = run
-        token = page.token
-        if not token:
-            break
     if not newest:
         raise InputError(
             f"{store_uri()} holds no finished evaluation of {experiment}: run `dvc repro` first"
@@ -215,11 +262,7 @@ def evaluations(experiment: str) -> list[Evaluation]:
 
     result = []
     for run in sorted(newest.values(), key=lambda r: r.info.start_time):
-        folder = Path(
-            download_artifacts(
-                run_id=run.info.run_id, artifact_path="tables", tracking_uri=store_uri()
-            )
-        )
+        folder = artifact(run.info.run_id, "tables")
         result.append(
             Evaluation(
                 run_id=run.info.run_id,
@@ -230,3 +273,10 @@ def evaluations(experiment: str) -> list[Evaluation]:
             )
         )
     return result
+
+
+def artifact(run_id: str, path: str) -> Path:
+    """A local copy of a run's artifact."""
+    from mlflow.artifacts import download_artifacts
+
+    return Path(download_artifacts(run_id=run_id, artifact_path=path, tracking_uri=store_uri()))

@@ -20,8 +20,8 @@ from palimpsest.evaluation.bootstrap import (
 )
 from palimpsest.evaluation.metrics import decision_metrics
 from palimpsest.evaluation.report import ALL, Context, evaluate
-from palimpsest.evaluation.samples import TEXT_COLUMNS, read_batches
-from palimpsest.records import PREDICTIONS, TEXTS
+from palimpsest.evaluation.samples import TEXT_COLUMNS
+from palimpsest.records import PREDICTIONS, TEXTS, read_batches
 
 COVERAGE = (0, 15, 25, 40, 50, 60, 75, 90, 100)
 DOMAINS = ("abstracts", "essays", "news", "reports", "stories")

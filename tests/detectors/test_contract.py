@@ -18,7 +18,7 @@ from tests.texts import labelled, plain, planted_documents
 from tests.tiny_causal_lm import tiny_causal_lm
 from tests.tiny_encoder import tiny_encoder
 
-CPU = Runtime(device="cpu")
+CPU = Runtime(device="cpu", cache=False)
 CHINESE = labelled(
     [("渡船在下雨之前离开了小岛。", 0), ("她数了河边的灯，没有人挥手。", 1)],
     text_id="zh",
@@ -36,6 +36,20 @@ def nothing(folder: Path) -> dict[str, Any]:
 
 def causal_lm(folder: Path) -> dict[str, Any]:
     return {"model": str(tiny_causal_lm(folder)), "max_tokens": 512}
+
+
+def pair(folder: Path) -> dict[str, Any]:
+    model = str(tiny_causal_lm(folder))
+    return {"sampling": f"{model}?temperature=1.5", "scoring": model, "max_tokens": 512}
+
+
+def draws(folder: Path) -> dict[str, Any]:
+    return {**pair(folder), "draws": 8}
+
+
+def perturbed(folder: Path) -> dict[str, Any]:
+    given = causal_lm(folder)
+    return {**given, "filler": given["model"], "perturbations": 3}
 
 
 def word_tagger(folder: Path) -> dict[str, Any]:
@@ -63,7 +77,20 @@ ROWS = [
     Row("majority"),
     Row("random"),
     Row("length"),
+    Row("log-likelihood", causal_lm),
+    Row("entropy", causal_lm),
+    Row("rank", causal_lm),
+    Row("log-rank", causal_lm),
+    Row("lrr", causal_lm),
     Row("fast-detectgpt", causal_lm),
+    Row("lastde", causal_lm),
+    Row("fast-detectgpt-pair", pair),
+    Row("binoculars", pair),
+    Row("dna-detectllm", pair),
+    Row("lapd", pair),
+    Row("lastde-pp", draws),
+    Row("npr", perturbed),
+    Row("detectgpt", perturbed),
     Row("genai-sentence", word_tagger),
 ]
 

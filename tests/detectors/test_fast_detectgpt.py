@@ -1,4 +1,7 @@
-"""Fast-DetectGPT as a detector: what it scores, what it leaves out, and what it saves."""
+"""Fast-DetectGPT as a detector: what it scores, what it leaves out, and what it saves.
+
+The other zero-shot detectors share its code.
+"""
 
 import math
 from collections.abc import Mapping
@@ -35,7 +38,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def detector(model: str, **settings: object) -> Detector:
     given = {"model": model, "max_tokens": 512, **settings}
-    return make("fast-detectgpt", given, Runtime(device="cpu"))
+    return make("fast-detectgpt", given, Runtime(device="cpu", cache=False))
 
 
 def test_a_document_is_scored_by_its_curvature(model: str) -> None:
@@ -102,13 +105,13 @@ def test_a_saved_detector_scores_the_same(model: str, tmp_path: Path) -> None:
     first = detector(model, max_tokens=48)
     first.fit([], [], lambda metric, value, step: None)
     first.save(tmp_path / "model")
-    again = FastDetectGPT.load(tmp_path / "model", Runtime(device="cpu"))
+    again = FastDetectGPT.load(tmp_path / "model", Runtime(device="cpu", cache=False))
     assert [s.document for s in again.score(texts)] == [s.document for s in first.score(texts)]
 
 
 def test_the_threshold_is_published_for_the_authors_models_only() -> None:
     def published(model: str) -> Mapping[Level, float]:
-        return FastDetectGPT(Settings(model, 1024), Runtime()).published
+        return FastDetectGPT(Settings(model=model, max_tokens=1024), Runtime()).published
 
     assert published("EleutherAI/gpt-neo-2.7B") == {"document": pytest.approx(1.00655, abs=5e-6)}
     assert published("pip:smollm2") == {}

@@ -103,6 +103,62 @@ def test_evaluating_other_generators_does_not_train(project: Project) -> None:
     assert project.stages_run(output) == ["evaluate"]
 
 
+def test_another_design_is_built_and_evaluated_without_training(project: Project) -> None:
+    output = project.run("dvc", "exp", "run", "--temp", "-S", "evaluate.select.design=independent")
+    assert project.stages_run(output) == ["generate", "evaluate"]
+    with sqlite3.connect(project.folder / "mlflow.db") as store:
+        steps = store.execute(
+            "SELECT runs.run_uuid, params.value, count(DISTINCT metrics.step) FROM runs "
+            "JOIN params ON params.run_uuid = runs.run_uuid AND params.key = 'design' "
+            "JOIN metrics ON metrics.run_uuid = runs.run_uuid "
+            "AND metrics.key = 'document/accuracy/essays' "
+            "WHERE runs.name = 'fast-detectgpt' GROUP BY 1, 2"
+        ).fetchall()
+    assert {(design, count) for _, design, count in steps} == {
+        ("cumulative", 9),
+        ("independent", 9),
+    }
+
+
+EXPERIMENT = """
+question: Do the baselines differ?
+redraws: [Figure 2]
+demo:
+  grid:
+    detector: [length, random]
+    corpus.source: [docs/example, docs/missing]
+paper: {}
+"""
+
+
+def test_an_experiment_survives_a_failed_member_and_names_its_log(project: Project) -> None:
+    (project.folder / "experiments/baselines.yaml").write_text(EXPERIMENT)
+    output = project.run("palimpsest", "experiment", "baselines", fails=True)
+    assert "2 of 4 members of baselines failed" in output
+    logs = list((project.folder / ".palimpsest/logs").glob("baselines-*.log"))
+    assert len(logs) == 2
+    assert all(str(path) in output and "docs/missing" in path.read_text() for path in logs)
+    listing = project.run("palimpsest", "experiment")
+    assert "baselines                  2/4" in listing
+
+
+def test_an_experiment_runs_only_what_is_left_and_ends_with_its_tables(project: Project) -> None:
+    path = project.folder / "experiments/baselines.yaml"
+    path.write_text(EXPERIMENT.replace(", docs/missing", "").replace("random", "random, majority"))
+    before = len(runs(project))
+    output = project.run("palimpsest", "experiment", "baselines")
+    assert output.count("\ndone  ") + output.startswith("done  ") == 2
+    added = runs(project)[before:]
+    assert [(name, stage) for name, stage, _ in added] == [
+        ("train majority", "train"),
+        ("majority", "evaluate"),
+        ("baselines", "summary"),
+    ]
+    report = project.folder / "reports/experiments/baselines/index.md"
+    assert all(f"| {name} | v8 |" in report.read_text() or f"| {name} | v0 |" in report.read_text()
+               for name in ("length", "random", "majority"))  # fmt: skip
+
+
 def test_a_lost_store_is_rebuilt_from_the_outputs(project: Project) -> None:
     lost = project.folder / "mlflow.db"
     kept = lost.rename(project.folder / "kept.db")

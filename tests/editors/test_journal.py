@@ -1,9 +1,19 @@
 import sqlite3
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from palimpsest.editors.journal import Journal, JournalledEditor, journal_path, request_key
+from palimpsest.editors.journal import (
+    HELD,
+    Entry,
+    Journal,
+    JournalledEditor,
+    entry_of,
+    journal_path,
+    only_writer,
+)
 from palimpsest.errors import InputError
 from palimpsest.trajectories.requests import Message, Pull, Reply, Request
 from tests.scripted import ScriptedEditor
@@ -27,12 +37,16 @@ def echo(request: Request) -> str:
     return "re: " + request.messages[-1].content
 
 
+def replies(editor: JournalledEditor, pull: Pull) -> dict[Request, Reply]:
+    return {request: reply for answered in editor.serve(pull) for request, reply in answered}
+
+
 def test_a_second_editor_is_asked_nothing_that_the_first_has_answered(tmp_path: Path) -> None:
     requests = [request(f"r{i}") for i in range(9)]
     journal = Journal(tmp_path / "j.sqlite")
     first, second = ScriptedEditor(echo), ScriptedEditor(echo)
-    answered = dict(JournalledEditor(first, journal).serve(pulling(requests[:5])))
-    again = dict(JournalledEditor(second, journal).serve(pulling(requests)))
+    answered = replies(JournalledEditor(first, journal), pulling(requests[:5]))
+    again = replies(JournalledEditor(second, journal), pulling(requests))
     assert set(second.asked) == set(requests[5:])
     assert {r: again[r] for r in answered} == answered
     assert len(again) == len(journal) == 9
@@ -51,8 +65,7 @@ def test_requests_that_an_answer_makes_ready_are_served_from_the_journal(
 ) -> None:
     journal = Journal(tmp_path / "j.sqlite")
     chain = [request(f"step {i}") for i in range(4)]
-    for _ in JournalledEditor(ScriptedEditor(echo), journal).serve(pulling(chain)):
-        pass
+    replies(JournalledEditor(ScriptedEditor(echo), journal), pulling(chain))
     ready = chain[:1]
 
     def pull(n: int) -> list[Request]:
@@ -61,8 +74,8 @@ def test_requests_that_an_answer_makes_ready_are_served_from_the_journal(
 
     idle = ScriptedEditor(echo)
     seen = []
-    for answered, _ in JournalledEditor(idle, journal).serve(pull):
-        seen.append(answered)
+    for answered in JournalledEditor(idle, journal).serve(pull):
+        seen += [asked for asked, _ in answered]
         ready += chain[len(seen) : len(seen) + 1]
     assert seen == chain
     assert idle.asked == []
@@ -73,21 +86,21 @@ def test_requests_that_an_answer_makes_ready_are_served_from_the_journal(
 )
 def test_what_is_asked_decides_the_key(other: Request) -> None:
     editor = ScriptedEditor(echo)
-    assert request_key(editor, request()) == request_key(editor, request())
-    assert request_key(editor, request()) != request_key(editor, other)
+    assert entry_of(editor, request()) == entry_of(editor, request())
+    assert entry_of(editor, request()) != entry_of(editor, other)
 
 
 def test_another_model_revision_or_decoding_has_another_key() -> None:
     editor, other = ScriptedEditor(echo), ScriptedEditor(echo)
     for name, value in (("model", "m"), ("revision", "2"), ("decoding", {"top_k": 5})):
         setattr(other, name, value)
-        assert request_key(editor, request()) != request_key(other, request())
+        assert entry_of(editor, request()) != entry_of(other, request())
 
 
 def test_the_first_reply_to_a_request_stays(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.sqlite")
-    journal.add("k", "{}", Reply("first", "stop", 1))
-    journal.add("k", "{}", Reply("second", "stop", 1))
+    journal.add([(Entry("k", "{}"), Reply("first", "stop", 1))])
+    journal.add([(Entry("k", "{}"), Reply("second", "stop", 1))])
     found = journal.find("k")
     assert found is not None
     assert found.text == "first"
@@ -102,12 +115,59 @@ def test_a_file_that_is_no_journal_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_a_clear_error_and_leaves_the_journal_intact(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.sqlite")
-    journal.add("before", "{}", Reply("kept", "stop", 1))
+    journal.add([(Entry("before", "{}"), Reply("kept", "stop", 1))])
     journal._database.execute("PRAGMA max_page_count = 3")
     with pytest.raises(InputError, match="is intact: free some space"):
-        journal.add("after", "x" * 100_000, Reply("lost", "stop", 1))
+        journal.add([(Entry("after", "x" * 100_000), Reply("lost", "stop", 1))])
     assert journal.find("before") == Reply("kept", "stop", 1)
 
 
 def test_the_journal_lies_outside_every_stages_outputs(tmp_path: Path) -> None:
     assert "artifacts" not in journal_path(tmp_path).parts
+
+
+def test_a_complete_journal_starts_no_more_work_than_it_hands_on(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.sqlite")
+    requests = [request(f"r{i}") for i in range(3 * HELD)]
+    editor = JournalledEditor(ScriptedEditor(echo, batch=64), journal)
+    replies(editor, pulling(requests))
+    taken = 0
+
+    def pull(n: int) -> list[Request]:
+        nonlocal taken
+        batch = requests[taken : taken + n]
+        taken += len(batch)
+        return batch
+
+    first = next(JournalledEditor(ScriptedEditor(echo), journal).serve(pull))
+    assert len(first) == taken < HELD + 64
+
+
+def test_a_journal_of_the_first_version_keeps_its_replies(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    with sqlite3.connect(path) as old:
+        old.execute(
+            "CREATE TABLE replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, text TEXT NOT NULL,"
+            " finish TEXT NOT NULL, tokens INTEGER NOT NULL) WITHOUT ROWID"
+        )
+        old.execute("INSERT INTO replies VALUES ('k', '{}', 'paid', 'stop', 1)")
+    for _ in range(2):
+        with Journal(path) as journal:
+            assert journal.find("k") == Reply("paid", "stop", 1, 0)
+
+
+def test_a_second_generation_waits_for_the_first(tmp_path: Path) -> None:
+    order = []
+
+    def generation(name: str) -> None:
+        with only_writer(tmp_path):
+            order.append(f"{name} begins")
+            time.sleep(0.2)
+            order.append(f"{name} ends")
+
+    threads = [Thread(target=generation, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [step.split()[1] for step in order] == ["begins", "ends", "begins", "ends"]

@@ -58,7 +58,7 @@ def serve(editor: TransformersEditor, requests: Iterable[Request]) -> dict[Reque
         taken, waiting[:] = waiting[:n], waiting[n:]
         return taken
 
-    answered = list(editor.serve(pull))
+    answered = [pair for pairs in editor.serve(pull) for pair in pairs]
     assert len(dict(answered)) == len(answered)
     return dict(answered)
 
@@ -132,7 +132,7 @@ def test_a_finished_request_makes_place_for_one_that_its_reply_brings(folder: Pa
         taken, waiting[:] = waiting[:n], waiting[n:]
         return taken
 
-    for asked, _ in editor(folder, batch_size=2).serve(pull):
+    for [(asked, _)] in editor(folder, batch_size=2).serve(pull):
         order.append(asked.max_tokens)
         if asked.max_tokens == 2:
             waiting.append(request(SENTENCES[2], max_tokens=3))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palimpsest.errors import InputError
-from palimpsest.evaluation.samples import aligned, collect, read_batches
-from palimpsest.records import Scores
+from palimpsest.evaluation.samples import aligned, collect
+from palimpsest.records import Scores, read_batches
 from tests.evaluation.cases import predictions, sample, texts
 
 NAMES = [f"d{i}" for i in range(6)]

@@ -55,15 +55,19 @@ def test_the_page_asks_the_network_for_nothing() -> None:
 
 def test_scores_stand_beside_sentences_and_versions() -> None:
     n = len(ROWS[1]["sentence_spans"])
-    scores = {ROWS[1]["sample_id"]: {"document": 3.25, "sentences": [0.125] * n}}
-    text = parsed(render(ROWS, scores)).text
+    mine = {ROWS[1]["sample_id"]: {"document": 3.25, "sentences": [0.125] * n}}
+    theirs = {ROWS[1]["sample_id"]: {"document": float("nan"), "sentences": None}}
+    text = parsed(render(ROWS, {"mine": mine, "theirs": theirs})).text
+    assert "mine 0.125" in text
+    assert "theirs" not in text
     assert "3.25" in text
-    assert text.count("0.12") == n
+    assert text.count(" 0.12") == 2 * n  # beside each sentence and in its history
 
 
 def test_a_trajectory_that_is_not_there_is_an_error_that_names_some(tmp_path: Path) -> None:
     path = tmp_path / "texts.parquet"
     write_rows(path, TEXTS, ROWS)
-    assert read_trajectory(path, "a/1/g/cumulative") == ROWS
+    read = read_trajectory([path], "a/1/g/cumulative")
+    assert [row["text"] for row in read] == [row["text"] for row in ROWS]
     with pytest.raises(InputError, match="among others, a/1/g/cumulative"):
-        read_trajectory(path, "a/2/g/cumulative")
+        read_trajectory([path], "a/2/g/cumulative")

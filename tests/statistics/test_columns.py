@@ -1,20 +1,17 @@
 """The numbers kept for each token, against definitions in double precision."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
 from palimpsest.records import Span
-from palimpsest.statistics.columns import columns
-from palimpsest.statistics.tokens import COLUMNS, TokenStatistics
-from tests.statistics.cases import close, published_cases, statistics_of
+from palimpsest.statistics.columns import columns, drawn_columns, pair_columns
+from palimpsest.statistics.tokens import PairStatistics, TokenStatistics
+from tests.statistics.cases import statistics_of
 
 
 def named(logits: torch.Tensor, targets: torch.Tensor) -> dict[str, np.ndarray]:
-    return dict(zip(COLUMNS, columns(logits, targets).numpy(), strict=True))
+    return dict(zip(TokenStatistics.COLUMNS, columns(logits, targets).numpy(), strict=True))
 
 
 def test_columns_are_their_definitions() -> None:
@@ -83,17 +80,62 @@ def test_a_span_takes_the_tokens_that_share_a_character_with_it() -> None:
     assert part.logp.tolist() == tokens.logp[1:].tolist()
 
 
-MEANS: dict[str, tuple[str, Callable[[TokenStatistics], Any]]] = {
-    "log_likelihood": ("mean_logp", lambda tokens: tokens.logp.mean()),
-    "entropy": ("mean_entropy", lambda tokens: tokens.entropy[:-1].mean()),
-    "rank": ("neg_mean_rank", lambda tokens: -tokens.rank.mean()),
-    "log_rank": ("neg_mean_log_rank", lambda tokens: -np.log(tokens.rank).mean()),
-    "lrr": ("lrr", lambda tokens: -tokens.logp.mean() / np.log(tokens.rank).mean()),
-}
+def named_pair(p: torch.Tensor, q: torch.Tensor, targets: torch.Tensor) -> dict[str, np.ndarray]:
+    return dict(zip(PairStatistics.COLUMNS, pair_columns(p, q, targets).numpy(), strict=True))
 
 
-@pytest.mark.parametrize("case", [p for name in MEANS for p in published_cases(name)])
-def test_means_agree_with_the_methods_own_code(case: dict[str, Any]) -> None:
-    key, mean = MEANS[case["statistic"]]
-    tokens = statistics_of(case["inputs"]["logits"], case["inputs"]["input_ids"])
-    assert mean(tokens) == close(case["expected"][key])
+def test_pair_columns_are_their_definitions() -> None:
+    draw = torch.Generator().manual_seed(0)
+    sampling, scoring = (4 * torch.randn(20, 300, generator=draw) for _ in "pq")
+    targets = torch.randint(300, (20,), generator=draw)
+    found = named_pair(sampling, scoring, targets)
+
+    log_p, log_q = sampling.double().log_softmax(1), scoring.double().log_softmax(1)
+    p, weight = log_p.exp(), log_q * (log_p - log_q)
+    xm, gm = (p * log_q).sum(1), (p * weight).sum(1)
+    expected = {
+        "logp": log_q.gather(1, targets[:, None])[:, 0],
+        "lmax": log_q.max(1).values,
+        "sampling_logp": log_p.gather(1, targets[:, None])[:, 0],
+        "xm": xm,
+        "xvar": (p * (log_q - xm[:, None]) ** 2).sum(1),
+        "gm": gm,
+        "gvar": (p * (weight - gm[:, None]) ** 2).sum(1),
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values.numpy(), rtol=5e-6, atol=1e-6, err_msg=name)
+
+
+def test_a_vocabulary_that_is_padded_further_is_cut_before_the_softmax() -> None:
+    draw = torch.Generator().manual_seed(0)
+    one, other = torch.randn(6, 30, generator=draw), torch.randn(6, 30, generator=draw)
+    padded = torch.cat([one, torch.full((6, 4), 9.0)], dim=1)
+    targets = torch.arange(6)
+    expected = pair_columns(one, other, targets)
+    assert torch.equal(pair_columns(padded, other, targets), expected)
+    swapped = pair_columns(other, one, targets)
+    assert torch.equal(pair_columns(other, padded, targets), swapped)
+
+
+def test_what_either_model_of_a_pair_excludes_leaves_the_moments_finite() -> None:
+    one = torch.tensor([[0.3, -torch.inf, 1.2]])
+    other = torch.tensor([[0.1, 0.2, 0.3]])
+    for p, q in ((one, other), (other, one), (one, one)):
+        assert pair_columns(p, q, torch.tensor([2])).isfinite().all()
+
+
+def test_draws_have_the_sampling_models_frequencies_and_the_scoring_models_scores() -> None:
+    p, q = torch.tensor([[0.5, 0.2, 0.3]]), torch.tensor([[0.1, 0.6, 0.3]])
+    uniforms = torch.linspace(0, 1, 1001, dtype=torch.float64)[None, :-1]
+    own, *drawn = drawn_columns(p.log(), q.log(), torch.tensor([1]), uniforms)[:, 0].tolist()
+    assert own == pytest.approx(np.log(0.6))
+    counts = [sum(d == pytest.approx(np.log(share)) for d in drawn) for share in (0.1, 0.6, 0.3)]
+    assert counts == pytest.approx([500, 200, 300], abs=1)
+
+
+def test_a_draw_is_never_a_token_that_is_excluded() -> None:
+    sampling = torch.tensor([[-torch.inf, 1.0, -torch.inf]])
+    uniforms = torch.tensor([[0.0, 0.5, np.nextafter(1, 0)]], dtype=torch.float64)
+    scoring = torch.tensor([[0.0, 5.0, 0.0]])
+    own, *drawn = drawn_columns(sampling, scoring, torch.tensor([1]), uniforms)[:, 0].tolist()
+    assert drawn == [own] * 3

@@ -11,7 +11,7 @@ from transformers import CohereConfig, Gemma2Config, GPT2Config, GraniteConfig
 from palimpsest.errors import InputError
 from palimpsest.statistics.passes import token_statistics
 from palimpsest.statistics.reference import Reference
-from palimpsest.statistics.tokens import COLUMNS, TokenStatistics
+from palimpsest.statistics.tokens import TokenStatistics
 from palimpsest.statistics.windows import cut
 from tests.tiny_causal_lm import tiny_causal_lm
 
@@ -37,7 +37,7 @@ def with_bos(tmp_path_factory: pytest.TempPathFactory) -> Reference:
 
 
 def assert_same(found: TokenStatistics, expected: TokenStatistics) -> None:
-    for name in (*COLUMNS, "char_start", "char_end"):
+    for name in (*TokenStatistics.COLUMNS, "char_start", "char_end"):
         mine, theirs = getattr(found, name), getattr(expected, name)
         assert mine.dtype == theirs.dtype
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5, err_msg=name)

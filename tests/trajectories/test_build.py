@@ -1,14 +1,17 @@
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from palimpsest.editors.journal import Journal, JournalledEditor
-from palimpsest.params import Step, Trajectory
+from palimpsest.params import DESIGNS, Ablations, Step, Trajectory
 from palimpsest.records import Document
-from palimpsest.trajectories.build import Tally, build_trajectories
+from palimpsest.trajectories.build import Brief, build_trajectories, revisions
 from palimpsest.trajectories.prompts import load_prompts
 from palimpsest.trajectories.requests import Editor, Request
 from palimpsest.trajectories.selection import chosen
+from palimpsest.trajectories.tally import Tally
 from tests.documents import make_document
 from tests.scripted import ScriptedEditor, target_of
 
@@ -33,17 +36,25 @@ def params(on_rejection: str = "later", seed: int = 0) -> Trajectory:
     return Trajectory(
         seed=seed,
         generators=["g"],
+        prompt_sets="",
         prompts="",
         schedule=SCHEDULE,
         temperatures=[0.4, 1.0],
         on_rejection=on_rejection,
+        max_dropped=1.0,
+        ablations=Ablations(["g"], ["compress", "expand"], [25, 50, 100], [25, 75]),
     )
 
 
-def build(editor: Editor, documents: list[Document] = DOCUMENTS, given: Trajectory | None = None,
-          tally: Tally | None = None) -> list[dict]:  # type: ignore[type-arg]  # fmt: skip
-    tally = tally or Tally()
-    return list(build_trajectories(documents, editor, "g", PROMPTS, given or params(), tally))
+def build(
+    editor: Editor,
+    documents: list[Document] = DOCUMENTS,
+    given: Trajectory | None = None,
+    tally: Tally | None = None,
+    design: str = "cumulative",
+) -> list[dict[str, Any]]:
+    brief = Brief(design, "g", PROMPTS, given or params())
+    return list(build_trajectories(documents, editor, brief, tally or Tally()))
 
 
 def test_every_document_has_all_versions_in_order() -> None:
@@ -130,7 +141,8 @@ def test_with_drop_the_whole_trajectory_goes_and_is_counted() -> None:
     rows = build(ScriptedEditor(answer), given=params("drop"), tally=tally)
     assert {row["doc_id"] for row in rows} == {"a/1", "007"}
     assert tally.dropped == 1
-    assert "dropped trajectories: 1" in tally.describe()
+    assert tally.dropped_share == 1 / 3
+    assert "dropped trajectories: 1 of 3" in tally.describe()
 
 
 def test_equal_requests_of_two_documents_are_sent_once() -> None:
@@ -167,6 +179,81 @@ def test_a_schedule_that_revises_nothing_gives_human_versions() -> None:
     rows = build(ScriptedEditor(swap), given=given)
     assert [row["version"] for row in rows] == ["v0", "v1"] * 3
     assert not any(sum(row["sentence_labels"]) for row in rows)
+
+
+def test_independent_versions_start_from_the_human_text_and_share_v1s_requests() -> None:
+    cumulative, independent = ScriptedEditor(swap), ScriptedEditor(swap)
+    first = build(cumulative, design="cumulative")
+    rows = build(independent, design="independent")
+    v1 = [
+        {key: row[key] for key in ("version", "text", "sentence_labels", "ai_spans")}
+        for row in (*first, *rows)
+        if row["version"] == "v1"
+    ]
+    assert v1[:3] == v1[3:]
+    human = {target for d in DOCUMENTS for target in (s.text for s in d.sentences)}
+    assert {target_of(request) for request in independent.asked} <= human
+    assert all(len(history) <= 1 for row in rows for history in row["sentence_history"])
+    assert {row["trajectory_id"] for row in rows} == {
+        f"{d.doc_id}/g/independent" for d in DOCUMENTS
+    }
+
+
+def test_the_coverage_design_grows_one_operation_over_the_same_sentences() -> None:
+    rows = build(ScriptedEditor(swap), DOCUMENTS[:1], design="coverage")
+    assert [(row["variant"], row["version"]) for row in rows] == [
+        (operation, version)
+        for operation in ("compress", "expand")
+        for version in ("c000", "c025", "c050", "c100")
+    ]
+    for row in rows:
+        ai = [i for i, label in enumerate(row["sentence_labels"]) if label]
+        assert ai == chosen("a/1", 10, row["target_coverage"])
+        assert row["operation"] == (row["variant"] if row["target_coverage"] else "none")
+        assert row["sample_id"] == f"a/1/g/coverage/{row['variant']}/{row['version']}"
+
+
+def test_the_operation_design_applies_each_operation_at_a_fixed_coverage() -> None:
+    rows = build(ScriptedEditor(swap), DOCUMENTS[:1], design="operation")
+    assert [(row["variant"], row["version"], row["target_coverage"]) for row in rows] == [
+        (coverage, version, int(coverage) if version != "v0" else 0)
+        for coverage in ("25", "75")
+        for version in ("v0", "compress", "expand")
+    ]
+
+
+def test_the_designs_over_v0_share_their_requests(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j.sqlite") as journal:
+        build(JournalledEditor(ScriptedEditor(swap), journal), design="coverage")
+        second = ScriptedEditor(swap)
+        build(JournalledEditor(second, journal), design="operation")
+    expanded = {d.doc_id: chosen(d.doc_id, len(d.sentences), 75) for d in DOCUMENTS}
+    assert second.asked == []
+    assert all(expanded.values())
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_number_of_revisions_is_known_beforehand(design: str) -> None:
+    tally = Tally()
+    build(ScriptedEditor(swap), tally=tally, design=design)
+    brief = Brief(design, "g", PROMPTS, params())
+    expected = sum(revisions(brief, len(d.sentences)) for d in DOCUMENTS)
+    assert sum(tally.outcomes.values()) == expected
+
+
+def test_documents_are_read_no_further_than_the_editor_asks() -> None:
+    read = 0
+
+    def documents() -> Iterator[Document]:
+        nonlocal read
+        for i in range(100):
+            read += 1
+            yield make_document(f"d{i}", 10)
+
+    brief = Brief("cumulative", "g", PROMPTS, params())
+    editor = ScriptedEditor(swap, batch=4, oldest_first=True)
+    next(build_trajectories(documents(), editor, brief, Tally()))
+    assert read < 10
 
 
 def _asked(editor: ScriptedEditor) -> list[Request]:

@@ -35,10 +35,10 @@ def test_markup_in_a_text_changes_no_label() -> None:
     row = sample_row(
         document,
         states,
-        trajectory_id="t",
         generator="g",
         prompt_set="p",
         design="cumulative",
+        variant="",
         version="v1",
         operation="polish",
         coverage=15,

@@ -45,11 +45,11 @@ def read_source(corpus: Corpus) -> Iterator[Raw]:
         InputError: a source that is missing or unreadable, a missing column, an absent domain.
     """
     source = Path(corpus.source)
-    wanted = _wanted(corpus.domains)
+    wanted = wanted_domains(corpus.domains)
     if source.is_dir():
         files = _domain_files(source)
         if wanted is not None:
-            _check_present(wanted, set(files), source)
+            check_present(wanted, set(files), source)
             files = {domain: file for domain, file in files.items() if domain in wanted}
         for domain, file in files.items():
             for row in read_table(file, corpus.id_column, corpus.text_column):
@@ -64,7 +64,7 @@ def read_source(corpus: Corpus) -> Iterator[Raw]:
             if wanted is None or domain in wanted:
                 yield Raw(row.id, domain, row.text, row.place)
         if wanted is not None:
-            _check_present(wanted, seen, source)
+            check_present(wanted, seen, source)
     else:
         raise InputError(
             f"{source} does not exist: run `make data` for the demo, or set corpus.source"
@@ -77,21 +77,31 @@ def read_table(path: Path, id_column: str, text_column: str) -> Iterator[Row]:
     Raises:
         InputError: an unknown ending, a broken file, a missing column; names file and row.
     """
+    for number, record in read_records(path):
+        place = f"{path}, row {number}"
+        for column, option in ((id_column, "id_column"), (text_column, "text_column")):
+            if column not in record:
+                raise InputError(
+                    f"{place}: no column {column!r} among {', '.join(record)}: name the right "
+                    f"one with `-S corpus.{option}=NAME`, or --{option.replace('_', '-')}"
+                )
+        domain = _text(record["domain"], place) if "domain" in record else None
+        yield Row(_text(record[id_column], place), _text(record[text_column], place),
+                  domain, place)  # fmt: skip
+
+
+def read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of one file as they stand, each with its number.
+
+    Raises:
+        InputError: an unknown ending, a broken file; names file and row.
+    """
     if path.suffix.lower() not in _FORMATS:
         raise unknown("ending of a data file", path.suffix, _FORMATS)
     number = 0
     try:
         for number, record in enumerate(_FORMATS[path.suffix.lower()](path), start=1):
-            place = f"{path}, row {number}"
-            for column, option in ((id_column, "id_column"), (text_column, "text_column")):
-                if column not in record:
-                    raise InputError(
-                        f"{place}: no column {column!r} among {', '.join(record)}: name the right "
-                        f"one with `-S corpus.{option}=NAME`, or --{option.replace('_', '-')}"
-                    )
-            domain = _text(record["domain"], place) if "domain" in record else None
-            yield Row(_text(record[id_column], place), _text(record[text_column], place),
-                      domain, place)  # fmt: skip
+            yield number, record
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}, after row {number}: not UTF-8: save the file as UTF-8"
@@ -100,7 +110,8 @@ def read_table(path: Path, id_column: str, text_column: str) -> Iterator[Row]:
         raise InputError(f"{path}, row {number + 1}: {error}") from error
 
 
-def _wanted(domains: Any) -> set[str] | None:
+def wanted_domains(domains: Any) -> set[str] | None:
+    """The domains that `corpus.domains` names, None for all."""
     if domains == "all":
         return None
     if not isinstance(domains, list) or not domains:
@@ -108,7 +119,8 @@ def _wanted(domains: Any) -> set[str] | None:
     return {str(domain) for domain in domains}
 
 
-def _check_present(wanted: set[str], found: set[str], source: Path) -> None:
+def check_present(wanted: set[str], found: set[str], source: Path) -> None:
+    """Raise for a domain that the source does not have."""
     for domain in sorted(wanted - found):
         raise InputError(f"corpus.domains: {source}: {unknown('domain', domain, found)}")
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # may still end a sentence: Punkt then looks at the word that follows.
 _SCHOLARLY = frozenset("al approx ca cf e.g eq eqs etc fig figs i.e resp sp spp viz".split())
 
+_END = re.compile(r"[.?!]")
 _LINE_BREAK = re.compile(r"\s*\n\s*")
 _CHINESE_END = re.compile(r"(?<=[。！？…!?])(?![。！？…!?])[”’」』）》】\"']*")
 
@@ -24,7 +25,8 @@ def sentences(paragraph: str, language: Language) -> list[str]:
     and brackets that close behind it.
     """
     if language == "en":
-        found = _punkt().tokenize(paragraph)
+        # without an end mark before the last character there is nothing to cut
+        found = _punkt().tokenize(paragraph) if _END.search(paragraph[:-1]) else [paragraph]
     else:
         ends = [match.end() for match in _CHINESE_END.finditer(paragraph)]
         found = [paragraph[i:j] for i, j in zip([0, *ends], [*ends, None], strict=True)]

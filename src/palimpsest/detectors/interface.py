@@ -16,11 +16,15 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Where and how a detector runs; no part of what it is."""
+    """Where and how a detector runs; no part of what it is.
+
+    `cache` is whether token statistics are taken from the user's cache and kept there.
+    """
 
     device: str = "auto"
     dtype: str = "float32"
     seed: int = 0
+    cache: bool = True
 
 
 class Detector(Protocol):

@@ -24,6 +24,8 @@ class Entry:
     native: Level
     paper: str
     settings: str = "Settings"
+    family: str = ""  # what a zero-shot method reads: one model, two models, draws, perturbations
+    packages: tuple[str, ...] = ()  # modules beside the project's dependencies
 
     @property
     def module(self) -> str:
@@ -32,13 +34,33 @@ class Entry:
 
 _HERE = "palimpsest.detectors"
 
+
+def _zero_shot(target: str, family: str, paper: str, settings: str = "Settings") -> Entry:
+    return Entry(f"{_HERE}.{target}", "zero-shot", "document", paper, settings, family)
+
+
 REGISTRY: dict[str, Entry] = {
     "majority": Entry(f"{_HERE}.baselines:Majority", "baseline", "word", "the commonest label"),
     "random": Entry(f"{_HERE}.baselines:Random", "baseline", "word", "a seeded coin"),
     "length": Entry(f"{_HERE}.baselines:Length", "baseline", "sentence", "the number of words"),
-    "fast-detectgpt": Entry(
-        f"{_HERE}.fast_detectgpt:FastDetectGPT", "zero-shot", "document", "arXiv 2310.05130"
+    "log-likelihood": _zero_shot("likelihood:LogLikelihood", "one model", "arXiv 1908.09203"),
+    "entropy": _zero_shot("likelihood:Entropy", "one model", "arXiv 1906.04043"),
+    "rank": _zero_shot("likelihood:Rank", "one model", "arXiv 1906.04043"),
+    "log-rank": _zero_shot("likelihood:LogRank", "one model", "arXiv 2301.11305"),
+    "lrr": _zero_shot("likelihood:LRR", "one model", "arXiv 2306.05540"),
+    "fast-detectgpt": _zero_shot("fast_detectgpt:FastDetectGPT", "one model", "arXiv 2310.05130"),
+    "lastde": _zero_shot("lastde:Lastde", "one model", "arXiv 2410.06072"),
+    "fast-detectgpt-pair": _zero_shot(
+        "fast_detectgpt:FastDetectGPTPair", "two models", "arXiv 2310.05130", "PairSettings"
     ),
+    "binoculars": _zero_shot(
+        "binoculars:Binoculars", "two models", "arXiv 2401.12070", "BinocularsSettings"
+    ),
+    "dna-detectllm": _zero_shot("binoculars:DNADetectLLM", "two models", "arXiv 2509.15550"),
+    "lapd": _zero_shot("lapd:LAPD", "two models", "arXiv 2604.16923"),
+    "lastde-pp": _zero_shot("lastde:LastdePlusPlus", "draws", "arXiv 2410.06072", "PlusSettings"),
+    "npr": _zero_shot("perturbation:NPR", "perturbations", "arXiv 2306.05540"),
+    "detectgpt": _zero_shot("perturbation:DetectGPT", "perturbations", "arXiv 2301.11305"),
     "genai-sentence": Entry(
         f"{_HERE}.genai_sentence:GenAISentence", "trained", "word", "OpAI-Bench, Appendix D"
     ),

@@ -1,7 +1,9 @@
 """Make the editor that a generator's params ask for."""
 
-from palimpsest.errors import unknown
-from palimpsest.params import Generator
+import os
+
+from palimpsest.errors import InputError, unknown
+from palimpsest.params import EDITORS, Generator
 from palimpsest.trajectories.requests import Editor
 
 
@@ -9,7 +11,7 @@ def make_editor(generator: Generator, device: str, dtype: str) -> Editor:
     """An editor that loads its model when it has a request to answer, not before.
 
     Raises:
-        InputError: an unknown editor.
+        InputError: an unknown editor, an API key that is not in the environment.
     """
     match generator.editor:
         case "transformers":
@@ -23,5 +25,24 @@ def make_editor(generator: Generator, device: str, dtype: str) -> Editor:
                 top_k=generator.top_k,
                 batch_size=generator.batch_size,
             )
+        case "openai-compatible":
+            from palimpsest.editors.openai_editor import OpenAIEditor
+
+            return OpenAIEditor(generator, _api_key(generator.key_variable))
+        case "vllm":
+            from palimpsest.editors.vllm_editor import VLLMEditor
+
+            return VLLMEditor(generator, dtype)
         case _:
-            raise unknown("editor", generator.editor, ["transformers"])
+            raise unknown("editor", generator.editor, EDITORS)
+
+
+def _api_key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    if key := os.environ.get(variable, "").strip():
+        return key
+    raise InputError(
+        f"{variable} is not set: put the API key into this environment variable (any value will do "
+        "where the journal holds every reply)"
+    )

@@ -2,14 +2,18 @@
 
 import hashlib
 import json
+import logging
 import sqlite3
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
+from filelock import FileLock, Timeout
+
+from palimpsest.editors.budget import Budget
 from palimpsest.errors import InputError
+from palimpsest.params import Price
 from palimpsest.trajectories.requests import Editor, Pull, Reply, Request
 
 
@@ -18,19 +22,51 @@ def journal_path(root: Path) -> Path:
     return root / ".palimpsest" / "journal.sqlite"
 
 
-def request_key(editor: Editor, request: Request) -> tuple[str, str]:
+log = logging.getLogger(__name__)
+
+# Replies that were found and are not yet handed on; more would only fill the memory.
+HELD = 1024
+
+
+@contextmanager
+def only_writer(root: Path) -> Iterator[None]:
+    """One generation at a time: two at once would pay for the same replies twice."""
+    lock = FileLock(journal_path(root).with_suffix(".lock"))
+    lock_file = Path(lock.lock_file)
+    lock_file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        log.info("waiting for another generation in this project (%s)", lock_file)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class Entry(NamedTuple):
     """A request's key, and the body of which it is the SHA-256."""
+
+    key: str
+    body: str
+
+
+def entry_of(editor: Editor, request: Request) -> Entry:
     body = json.dumps(
         {
             "model": editor.model,
             "revision": editor.revision,
             "decoding": editor.decoding,
-            **asdict(request),
+            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+            "temperature": request.temperature,
+            "max_tokens": request.max_tokens,
+            "draw": request.draw,
         },
         sort_keys=True,
         ensure_ascii=False,
     )
-    return hashlib.sha256(body.encode()).hexdigest(), body
+    return Entry(hashlib.sha256(body.encode()).hexdigest(), body)
 
 
 class Journal:
@@ -46,8 +82,14 @@ class Journal:
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, request TEXT NOT NULL, "
-                "text TEXT NOT NULL, finish TEXT NOT NULL, tokens INTEGER NOT NULL) WITHOUT ROWID"
+                "text TEXT NOT NULL, finish TEXT NOT NULL, tokens INTEGER NOT NULL, "
+                "prompt_tokens INTEGER NOT NULL DEFAULT 0)"
             )
+            columns = self._database.execute("PRAGMA table_info(replies)").fetchall()
+            if "prompt_tokens" not in {name for _, name, *_ in columns}:  # of version 0.1
+                self._database.execute(
+                    "ALTER TABLE replies ADD COLUMN prompt_tokens INTEGER NOT NULL DEFAULT 0"
+                )
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path} is no journal that can be opened: {error}") from error
 
@@ -63,16 +105,26 @@ class Journal:
 
     def find(self, key: str) -> Reply | None:
         row = self._database.execute(
-            "SELECT text, finish, tokens FROM replies WHERE key = ?", (key,)
+            "SELECT text, finish, tokens, prompt_tokens FROM replies WHERE key = ?", (key,)
         ).fetchone()
         return Reply(*row) if row else None
 
-    def add(self, key: str, request: str, reply: Reply) -> None:
+    def add(self, answered: Sequence[tuple[Entry, Reply]]) -> None:
+        """Commit replies in one transaction, all or none; an earlier reply to a request stays.
+
+        Raises:
+            InputError: a full disk, or another reason for which SQLite cannot write.
+        """
         try:
-            self._database.execute(
-                "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?)",
-                (key, request, reply.text, reply.finish, reply.tokens),
-            )
+            with self._database:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database.executemany(
+                    "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?)",
+                    [
+                        (*entry, reply.text, reply.finish, reply.tokens, reply.prompt_tokens)
+                        for entry, reply in answered
+                    ],
+                )
         except sqlite3.OperationalError as error:
             raise InputError(
                 f"{self.path} could not take a reply ({error}); what it holds is intact: free some "
@@ -84,9 +136,19 @@ class JournalledEditor:
     """An editor that answers from a journal what it can and asks another editor for the rest.
 
     `asked` and `repeated` count the requests that were sent and those that the journal answered.
+    New replies are paid for from the budget; when it is used up, what is in flight is waited for.
+
+    Raises:
+        InputError: while serving, a budget that is used up.
     """
 
-    def __init__(self, editor: Editor, journal: Journal) -> None:
+    def __init__(
+        self,
+        editor: Editor,
+        journal: Journal,
+        price: Price | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.model = editor.model
         self.revision = editor.revision
         self.decoding = editor.decoding
@@ -94,31 +156,45 @@ class JournalledEditor:
         self.repeated = 0
         self._editor = editor
         self._journal = journal
+        self._price = price
+        self._budget = budget or Budget()
 
-    def serve(self, pull: Pull) -> Iterator[tuple[Request, Reply]]:
-        """As `Editor.serve`; each new reply is committed before it is handed on."""
-        known: deque[tuple[Request, Reply]] = deque()
+    def serve(self, pull: Pull) -> Iterator[list[tuple[Request, Reply]]]:
+        """As `Editor.serve`; new replies are committed before they are handed on."""
+        known: list[tuple[Request, Reply]] = []
+        entries: dict[Request, Entry] = {}
 
         def unknown(n: int) -> list[Request]:
             missing: list[Request] = []
-            while len(missing) < n and (batch := pull(n - len(missing))):
+            if self._budget.exhausted:
+                return missing
+            while len(missing) < n and len(known) < HELD and (batch := pull(n - len(missing))):
                 for request in batch:
-                    reply = self._journal.find(request_key(self, request)[0])
+                    entry = entry_of(self, request)
+                    reply = self._journal.find(entry.key)
                     if reply is None:
+                        entries[request] = entry
                         missing.append(request)
                     else:
-                        self.repeated += 1
                         known.append((request, reply))
             return missing
 
+        def found() -> list[tuple[Request, Reply]]:
+            taken, known[:] = known[:], []
+            self.repeated += len(taken)
+            return taken
+
         while True:
-            for request, reply in self._editor.serve(unknown):
-                self.asked += 1
-                self._journal.add(*request_key(self, request), reply)
-                yield request, reply
-                while known:
-                    yield known.popleft()
+            for answered in self._editor.serve(unknown):
+                self._journal.add([(entries.pop(request), reply) for request, reply in answered])
+                self._budget.pay(self._price, (reply for _, reply in answered))
+                self.asked += len(answered)
+                yield answered + found()
+            if self._budget.exhausted:
+                raise InputError(
+                    f"${self._budget.spent:.2f} are spent and the limit is ${self._budget.limit}: "
+                    "every reply is in the journal, and the same command with more goes on there"
+                )
             if not known:
                 return
-            while known:
-                yield known.popleft()
+            yield found()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ KEPT = 128  # tokens of finished prompts that stay in memory, for each request t
 class Running:
     request: Request
     leaf: Node
+    prompt_tokens: int
     random: random.Random
 
 
@@ -59,13 +60,13 @@ class TransformersEditor:
         self._files = find_model(model, revision)
         self.model = self._files.name
         self.revision = self._files.revision
-        self.decoding: dict[str, int | float | str] = {"top_k": top_k, "dtype": dtype}
+        self.decoding: dict[str, Any] = {"top_k": top_k, "dtype": dtype}
         self._top_k = top_k
         self._batch_size = batch_size
         self._device = pick_device(device)
         self._dtype = weights_dtype(dtype)
 
-    def serve(self, pull: Pull) -> Iterator[tuple[Request, Reply]]:
+    def serve(self, pull: Pull) -> Iterator[list[tuple[Request, Reply]]]:
         """Answer requests until none is ready and none runs; each reply comes when it is there."""
         tree = PrefixTree(limit=KEPT * self._batch_size)
         running: list[Running] = []
@@ -76,9 +77,10 @@ class TransformersEditor:
                 return
             finished = self._step(running, tree)
             running = [each for each in running if each not in finished]
-            for each, reply in finished.items():
+            for each in finished:
                 tree.finish(each.leaf)
-                yield each.request, reply
+            if finished:
+                yield [(each.request, reply) for each, reply in finished.items()]
 
     def _begin(self, request: Request, tree: PrefixTree) -> Running:
         prompt = self._prompt(request.messages)
@@ -90,7 +92,8 @@ class TransformersEditor:
             )
         identity = json.dumps([self.revision or self.model, self.decoding, asdict(request)])
         seed = int.from_bytes(hashlib.sha256(identity.encode()).digest())
-        return Running(request, tree.add(prompt, request.max_tokens), random.Random(seed))
+        leaf = tree.add(prompt, request.max_tokens)
+        return Running(request, leaf, len(prompt), random.Random(seed))
 
     def _prompt(self, messages: tuple[Message, ...]) -> list[int]:
         # A document may contain the model's own markers; broken up, they are text like any other.
@@ -119,7 +122,8 @@ class TransformersEditor:
                 reply.append(token)
             if stopped or len(reply) == each.request.max_tokens:
                 text = self._tokenizer.decode(reply, skip_special_tokens=True)
-                finished[each] = Reply(text, "stop" if stopped else "length", len(reply))
+                finish: Literal["stop", "length"] = "stop" if stopped else "length"
+                finished[each] = Reply(text, finish, len(reply), each.prompt_tokens)
         return finished
 
     def _load(self, kind: Any, **settings: Any) -> Any:
@@ -187,12 +191,17 @@ def _draw(logits: Tensor, running: list[Running], top_k: int) -> list[int]:
     likeliest = ids[:, 0]
     # By token id: by probability, two tokens a rounding error apart could change places.
     ids, order = ids.sort()
-    temperatures = torch.tensor([each.request.temperature for each in running])[:, None]
+    temperatures = torch.tensor([_temperature(each.request) for each in running])[:, None]
     randoms = torch.tensor([each.random.random() for each in running], dtype=torch.double)[:, None]
     cumulated = (values.gather(1, order).double() / temperatures).softmax(-1).cumsum(-1)
     drawn = ids.gather(1, (cumulated < randoms * cumulated[:, -1:]).sum(-1, keepdim=True))
     tokens: list[int] = torch.where(temperatures[:, 0] > 0, drawn[:, 0], likeliest).tolist()
     return tokens
+
+
+def _temperature(request: Request) -> float:
+    """A model in this process has no temperature of its own but the distribution as it is."""
+    return 1.0 if request.temperature is None else request.temperature
 
 
 def _switch_attention(network: Any, device: str) -> bool:

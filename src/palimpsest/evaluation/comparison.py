@@ -15,7 +15,8 @@ from palimpsest.errors import InputError
 from palimpsest.evaluation.bootstrap import intervals
 from palimpsest.evaluation.levels import Thresholds
 from palimpsest.evaluation.report import MEAN, Context, Estimator, preferred_threshold
-from palimpsest.evaluation.samples import TEXT_COLUMNS, Answered, collect, read_batches
+from palimpsest.evaluation.samples import TEXT_COLUMNS, Answered, collect
+from palimpsest.records import read_batches
 
 _NUMBER = ["metric", "variant", "version"]
 

@@ -4,15 +4,13 @@ Decisions are kept as counts for each sample, scores unit by unit.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from palimpsest.errors import InputError
 from palimpsest.evaluation.levels import LEVELS, Line, Thresholds, Units, unit_counts, units
@@ -130,24 +128,6 @@ def collect(
         },
         sums if has_spans else None,
     )
-
-
-def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file, or of all Parquet files of a folder in name order, in batches.
-
-    Columns that a file lacks are left out.
-
-    Raises:
-        InputError: no such file.
-    """
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    if not files or not files[0].exists():
-        raise InputError(f"{path} does not exist: run `dvc repro` to build it")
-    for file in files:
-        with pq.ParquetFile(file) as parquet:
-            names = parquet.schema_arrow.names
-            wanted = None if columns is None else [name for name in columns if name in names]
-            yield from parquet.iter_batches(batch_size=1000, columns=wanted)
 
 
 def aligned(

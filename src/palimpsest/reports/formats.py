@@ -1,7 +1,9 @@
-"""One table, three formats: Markdown, LaTeX with booktabs, and CSV."""
+"""One table, four formats: Markdown, LaTeX with booktabs, CSV, and HTML."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape as html_escape
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +13,7 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
+    "×": r"$\times$",
     "−": r"$-$",
     "–": "--",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -22,7 +25,7 @@ class Table:
     """Printed cells, and `data`: the same numbers unrounded, each with the run that it is from.
 
     `groups` are (title, number of columns) above the header; the first column starts a block where
-    it is not empty.
+    it is not empty. `sources` are the ids of the runs behind each row, none for printed numbers.
     """
 
     name: str
@@ -32,10 +35,11 @@ class Table:
     data: pd.DataFrame
     groups: list[tuple[str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    sources: list[tuple[str, ...]] = field(default_factory=list)
 
 
 def write(table: Table, folder: Path) -> list[Path]:
-    """Write a table in all formats and return the files."""
+    """Write a table in the formats that are files and return these."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {
         ".md": markdown(table),
@@ -87,4 +91,25 @@ def latex(table: Table) -> str:
 
 def escape(text: str) -> str:
     """Text as LaTeX prints it."""
-    return re.sub(r"[\\~^±−–&%$#_{}]", lambda match: _LATEX[match[0]], text)
+    return re.sub(r"[\\~^±×−–&%$#_{}]", lambda match: _LATEX[match[0]], text)
+
+
+def html(table: Table) -> str:
+    """The table alone; a row's first cell leads to its runs (`#run-<id>`), its title names them."""
+    lines = ['<div class="wide"><table>', "<thead>"]
+    if table.groups:
+        spans = [f'<th colspan="{n}">{html_escape(title)}</th>' for title, n in table.groups]
+        lines.append("<tr>" + "".join(spans) + "</tr>")
+    lines.append("<tr>" + "".join(f"<th>{html_escape(name)}</th>" for name in table.header))
+    lines.append("</tr></thead><tbody>")
+    sources: Sequence[tuple[str, ...]] = table.sources or [()] * len(table.rows)
+    for row, runs in zip(table.rows, sources, strict=True):
+        first, *rest = map(html_escape, row)
+        title = f' title="{"run " + ", ".join(runs)}"' if runs else ""
+        if runs and first:
+            first = f'<a href="#run-{runs[-1]}">{first}</a>'
+        start = ' class="start"' if first else ""
+        cells = "".join(f"<td>{cell}</td>" for cell in rest)
+        lines.append(f"<tr{start}{title}><td>{first}</td>{cells}</tr>")
+    lines.append("</tbody></table></div>")
+    return "\n".join(lines)

@@ -1,172 +1,439 @@
-"""The tables of a benchmark, filled from the runs in the store and from nothing else."""
+"""The papers' tables, filled from the runs in the store; the printed values stand beside ours."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
-from palimpsest.evaluation.report import MEAN, preferred_threshold
-from palimpsest.reports.formats import Table, write
-from palimpsest.tracking import Evaluation
+from palimpsest.detectors.registry import REGISTRY
+from palimpsest.evaluation.report import MEAN
+from palimpsest.reports.formats import Table
+from palimpsest.reports.reference import detectors_called, opai_results, printed
+from palimpsest.reports.runs import LEVELS, Configuration, Runs, is_mean
+from palimpsest.reports.statistics import statistics_tables
 
-# Accuracy and F1 of the AI class, as the paper's Tables 8 and 10 print them.
-PRINTED = {"accuracy": "Acc", "f1_ai": "F1-AI"}
+METRICS = {
+    "accuracy": "Acc", "f1_ai": "F1-AI", "macro_f1": "Macro-F1", "fnr": "FNR", "auroc": "AUROC",
+}  # fmt: skip
+# The papers' order of domains; others follow by name, the mean last.
+DOMAINS = ("essays", "reports", "news", "abstracts")
 
 
-def write_tables(evaluations: Sequence[Evaluation], folder: Path) -> list[Path]:
-    """Write every table that the runs can fill and return the files, `index.md` first.
+class MissingError(Exception):
+    """A table or figure that the runs in the store cannot fill; the message says why."""
 
-    Runs on different texts are not comparable: each set of texts has its own folder when there are
-    several.
+
+@dataclass(frozen=True, slots=True)
+class ByVersion:
+    """Tables 4 and 8-11 of OpAI-Bench: metrics by version and domain, a block for each detector.
+
+    In per cent, with the change from the previous version in brackets, 0.0 for F1-AI and a dash for
+    FNR at v0, where they are undefined: as the paper prints. `levels` are those shown, each
+    detector at its own one if it is among them.
     """
-    by_texts: dict[str, list[Evaluation]] = defaultdict(list)
-    for evaluation in evaluations:
-        by_texts[f"{evaluation.params['design']}-{evaluation.params['texts']}"].append(evaluation)
-    paths = []
-    for name, runs in by_texts.items():
-        place = folder if len(by_texts) == 1 else folder / name
-        for table in [statistics(runs), *by_version_tables(runs), listing(runs)]:
-            paths += write(table, place)
-    index = folder / "index.md"
-    pages = [path.read_text(encoding="utf-8") for path in paths if path.suffix == ".md"]
-    index.write_text("\n".join(pages), encoding="utf-8")
-    return [index, *paths]
 
+    number: int
+    metrics: tuple[str, ...]
+    levels: tuple[str, ...] = LEVELS
+    design: str = "cumulative"
 
-def statistics(runs: Sequence[Evaluation]) -> Table:
-    """Documents, trajectories, samples and average sizes by domain, as in the paper's Table 2."""
-    facts = runs[-1].statistics
-    facts = facts[facts["design"] == runs[-1].params["design"]]
-    sums = facts.assign(
-        sentences=facts["avg_sentences"] * facts["samples"],
-        words=facts["avg_words"] * facts["samples"],
-    )
-    by_domain = sums.groupby("domain", as_index=False).agg(
-        documents=("documents", "max"),
-        trajectories=("trajectories", "sum"),
-        samples=("samples", "sum"),
-        sentences=("sentences", "sum"),
-        words=("words", "sum"),
-    )
-    total = by_domain.drop(columns="domain").sum().to_frame().T.assign(domain="total")
-    data = pd.concat([by_domain, total[by_domain.columns]], ignore_index=True)
-    data["avg_sentences"] = data.pop("sentences") / data["samples"]
-    data["avg_words"] = data.pop("words") / data["samples"]
-    rows = [
-        [
-            str(row["domain"]),
-            *(f"{int(row[name]):,}" for name in ("documents", "trajectories", "samples")),
-            *(f"{row[name]:.1f}" for name in ("avg_sentences", "avg_words")),
-        ]
-        for row in data.to_dict("records")
-    ]
-    return Table(
-        name="statistics",
-        caption=f"Statistics of the texts ({runs[-1].params['design']})",
-        header=["Domain", "Documents", "Trajectories", "Samples", "Avg. sentences", "Avg. words"],
-        rows=rows,
-        data=data.assign(run_id=runs[-1].run_id),
-    )
-
-
-def by_version_tables(runs: Sequence[Evaluation]) -> Iterable[Table]:
-    """For each level and variant: accuracy and F1-AI by version and domain, each run some rows.
-
-    As the paper prints them: in per cent, with the change from the previous version in brackets,
-    and 0.0 for F1-AI at v0, where it is undefined.
-    """
-    names = labels(runs)
-    data = pd.concat(
-        [
-            preferred_threshold(run.records).assign(run=names[run.run_id], run_id=run.run_id)
-            for run in runs
-        ],
-        ignore_index=True,
-    )
-    data = data[(data["generator"] == MEAN) & data["metric"].isin(PRINTED)]
-    for (level, variant), at_level in data.groupby(["level", "variant"], sort=False):
-        domains = [*sorted(set(at_level["domain"]) - {MEAN}), MEAN]
-        rows = []
-        for run in runs:
-            block = at_level[at_level["run_id"] == run.run_id]
-            rows += _block(names[run.run_id], block, domains)
-        yield Table(
-            name=f"versions-{level}" + (f"-{variant}" if variant else ""),
-            caption=f"Accuracy and F1-AI (%) at {level} level by version and domain"
-            + (f", {variant}" if variant else "")
-            + ", with the change from the previous version",
-            header=["Detector", "Version", *[PRINTED[m] for _ in domains for m in PRINTED]],
-            groups=[("", 2), *[(domain, len(PRINTED)) for domain in domains]],
+    def __call__(self, runs: Runs) -> list[Table]:
+        """The table, and another with the printed values where the paper has the same cells."""
+        shown = shown_at(runs, self.design, self.levels)
+        numbers = _numbers(runs, shown, self.metrics)
+        title = " and ".join(METRICS[metric] for metric in self.metrics)
+        places = domains(numbers)
+        rows, sources = [], []
+        for configuration, level in shown:
+            mine = numbers[
+                (numbers["configuration"] == configuration.name) & (numbers["level"] == level)
+            ]
+            block = self._block(named(configuration, level, self.levels), mine, places)
+            rows += block
+            sources += [configuration.run_ids] * len(block)
+        compared = beside_the_paper(self.number, numbers)
+        table = Table(
+            name=f"table-{self.number:02}",
+            caption=f"Table {self.number}: {title} (%) by version and domain",
+            header=["Detector", "Version", *[METRICS[m] for _ in places for m in self.metrics]],
+            groups=[("", 2), *[(domain, len(self.metrics)) for domain in places]],
             rows=rows,
-            data=at_level,
-            notes=["F1-AI at v0 is undefined and printed as 0.0, as in the paper."],
+            data=compared,
+            sources=sources,
+            notes=[*self._notes(runs, numbers), missing(runs, self.design, self._printed())],
         )
+        return [table, *comparison(table, compared)]
+
+    def _block(self, name: str, mine: pd.DataFrame, places: Sequence[str]) -> list[list[str]]:
+        keys = zip(mine["domain"], mine["metric"], mine["version"], strict=True)
+        cells = dict(zip(keys, zip(mine["value"], mine["sd"], strict=True), strict=True))
+        rows = []
+        before = ""
+        for i, version in enumerate(versions(mine)):
+            row = [name if i == 0 else "", version]
+            row += [
+                _cell(cells, (place, metric), version, before)
+                for place in places
+                for metric in self.metrics
+            ]
+            rows.append(row)
+            before = version
+        return rows
+
+    def _notes(self, runs: Runs, numbers: pd.DataFrame) -> list[str]:
+        notes = ["In brackets the change from the previous version."]
+        if "f1_ai" in self.metrics:
+            notes.append("F1-AI at v0 is undefined and printed as 0.0, as in the paper.")
+        if (numbers["seeds"] > 1).any():
+            notes.append("± is the standard deviation over seeds.")
+        return [*notes, *demo_note(runs)]
+
+    def _printed(self) -> list[tuple[str, tuple[str, ...]]]:
+        results = opai_results()
+        results = results[results["table"] == self.number]
+        found = results[["detector", "level"]].drop_duplicates().to_dict("records")
+        return [(row["detector"], (row["level"],)) for row in found]
 
 
-def _block(name: str, block: pd.DataFrame, domains: Sequence[str]) -> list[list[str]]:
-    cells = block.set_index(["domain", "metric", "version"])["value"]
-    versions = block.sort_values("coverage", kind="stable")["version"].unique().tolist()
-    rows = []
-    for i, version in enumerate(versions):
-        row = [name if i == 0 else "", version]
-        for domain in domains:
-            for metric in PRINTED:
-                value, before = (
-                    cells.get((domain, metric, v), 0.0 if (metric, v) == ("f1_ai", "v0") else None)
-                    for v in (version, versions[i - 1])
-                )
-                if value is None:
-                    row.append("–")
-                elif i == 0 or before is None:
-                    row.append(f"{100 * value:.1f}")
-                else:
-                    change = round(100 * value, 1) - round(100 * before, 1)
-                    row.append(f"{100 * value:.1f} ({change:+.1f})".replace("-", "−"))
-        rows.append(row)
-    return rows
+def _cell(
+    cells: Mapping[tuple[str, str, str], tuple[float, float]],
+    place: tuple[str, str],
+    version: str,
+    before: str,
+) -> str:
+    undefined = {("f1_ai", "v0"): (0.0, float("nan"))}
+    value, previous = (
+        cells.get((*place, v), undefined.get((place[1], v))) for v in (version, before)
+    )
+    if value is None:
+        return "–"
+    text = percent(value[0])
+    if value[1] == value[1]:
+        text += f" ± {percent(value[1])}"
+    if previous is None:
+        return text
+    change = round(100 * value[0], 1) - round(100 * previous[0], 1)
+    return f"{text} ({change:+.1f})".replace("-", "−")
 
 
-def listing(runs: Sequence[Evaluation]) -> Table:
-    """Every run behind the tables: what it is, how its labels came about, how much it scored."""
-    names = labels(runs)
-    rows, facts = [], []
-    for run in runs:
-        own = run.records[(run.records["generator"] != MEAN) & (run.records["domain"] != MEAN)]
-        accuracy = preferred_threshold(own[own["metric"] == "accuracy"])
-        for level, at_level in accuracy.groupby("level", sort=False):
-            facts.append(
+def percent(value: float) -> str:
+    return f"{100 * value:.1f}".replace("-", "−")
+
+
+def versions(numbers: pd.DataFrame) -> list[str]:
+    """The versions in the order of their coverage; what spans versions is none."""
+    by = (
+        numbers[["coverage", "version"]]
+        .dropna()
+        .drop_duplicates()
+        .sort_values(["coverage", "version"])
+    )
+    return list(dict.fromkeys(by["version"]))
+
+
+def domains(numbers: pd.DataFrame) -> list[str]:
+    """The papers' domains in their order, then others, then the mean."""
+    found = set(numbers["domain"]) - {MEAN}
+    return [*[d for d in DOMAINS if d in found], *sorted(found - set(DOMAINS)), MEAN]
+
+
+def shown_at(
+    runs: Runs, design: str, levels: Sequence[str], regimes: Sequence[str] | None = None
+) -> list[tuple[Configuration, str]]:
+    """A design's configurations that have numbers at one of these levels, each with its level.
+
+    Raises:
+        MissingError: none.
+    """
+    configurations = [c for c in runs.of_design(design) if regimes is None or c.regime in regimes]
+    found = [
+        (configuration, level)
+        for configuration in configurations
+        if (level := runs.level_of(configuration, levels)) is not None
+    ]
+    if not found:
+        what = f"no finished run of the design {design}"
+        if configurations or runs.of_design(design):
+            what += f" with a detector of {' or '.join(levels)} level"
+            what += f" that is {' or '.join(regimes)}" if regimes else ""
+        raise MissingError(what)
+    return found
+
+
+def named(configuration: Configuration, level: str, levels: Sequence[str]) -> str:
+    """A configuration's name with its regime, and its level where a table has several."""
+    detail = configuration.regime + (f", {level}" if len(levels) > 1 else "")
+    return f"{configuration.name} [{detail}]"
+
+
+def _numbers(
+    runs: Runs, shown: Sequence[tuple[Configuration, str]], metrics: Sequence[str]
+) -> pd.DataFrame:
+    numbers = pd.concat([runs.of(*each) for each in shown], ignore_index=True)
+    return numbers[is_mean(numbers) & numbers["metric"].isin(metrics) & numbers["coverage"].notna()]
+
+
+def beside_the_paper(table: int, numbers: pd.DataFrame) -> pd.DataFrame:
+    """The numbers with the columns `printed` and `difference` (ours - printed), nan without one."""
+    known = printed("detectors")[["detector", "regime", "printed"]].drop_duplicates()
+    results = opai_results()
+    results = results[results["table"] == table].rename(
+        columns={"detector": "printed", "value": "printed_value"}
+    )
+    keys = ["printed", "regime", "level", "domain", "version", "metric"]
+    joined = numbers.merge(known, how="left", on=["detector", "regime"]).merge(
+        results[[*keys, "printed_value"]], how="left", on=keys
+    )
+    joined = joined.drop(columns="printed").rename(columns={"printed_value": "printed"})
+    return joined.assign(difference=joined["value"] - joined["printed"])
+
+
+def comparison(table: Table, numbers: pd.DataFrame) -> list[Table]:
+    """Ours, the paper's, and the difference, for every cell that both have; none: no table."""
+    both = numbers[numbers["printed"].notna()]
+    if both.empty:
+        return []
+    columns = versions(both)
+    rows: list[list[str]] = []
+    sources: list[tuple[str, ...]] = []
+    keys = ["configuration", "threshold", "domain", "metric"]
+    shown = list(dict.fromkeys(both["configuration"]))
+    both = both.sort_values(
+        ["configuration", "domain"],
+        key=lambda column: column.map((*shown, *DOMAINS).index),
+        kind="stable",
+    )
+    for (name, threshold, domain, metric), cells in both.groupby(keys, sort=False):
+        by = cells.set_index("version").reindex(columns)
+        what = f"{domain}, {METRICS[str(metric)]}, labels: {threshold}"
+        for source, column in (
+            ("ours", "value"),
+            ("paper", "printed"),
+            ("difference", "difference"),
+        ):
+            start = [f"{name}: {what}" if source == "ours" else "", source]
+            rows.append(start + ["–" if v != v else percent(v) for v in by[column]])
+            sources.append(tuple(cells["run_id"].iloc[0].split()) if source != "paper" else ())
+    return [
+        Table(
+            name=f"{table.name}-beside-the-paper",
+            caption=table.caption.partition(":")[0] + ": ours beside the printed values (%)",
+            header=["Detector", "", *columns],
+            rows=rows,
+            data=both,
+            sources=sources,
+            notes=["Other texts, revised by other models, and possibly another backbone: see "
+                   "“What differs from the paper”."],
+        )
+    ]  # fmt: skip
+
+
+def missing(runs: Runs, design: str, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> str:
+    """The paper's detectors that are not shown, each with why; `wanted` are names and levels."""
+    present = {(c.detector, c.regime) for c in runs.of_design(design)}
+    absent = []
+    for name, levels in wanted:
+        ours = detectors_called(name, levels)
+        if not present & set(ours):
+            registered = any(d in REGISTRY and REGISTRY[d].regime == r for d, r in ours)
+            absent.append(f"{name} ({'no finished run' if registered else 'not registered'})")
+    if not absent:
+        return "All detectors of the paper are here."
+    return "In the paper and not here: " + ", ".join(absent) + "."
+
+
+def demo_note(runs: Runs) -> list[str]:
+    if not runs.is_demo:
+        return []
+    return ["Demo: small models and few documents, no benchmark results."]
+
+
+def printed_table(number: int, title: str, file: str) -> Table:
+    """A table of the paper that holds facts and no results, as printed."""
+    content = printed(file)
+    return Table(
+        name=f"table-{number:02}",
+        caption=f"Table {number}: {title}",
+        header=[str(column).replace("_", " ") for column in content.columns],
+        rows=[[cell or "–" for cell in row] for row in content.to_numpy().tolist()],
+        data=content,
+        notes=["As printed in the paper."],
+    )
+
+
+def related_benchmarks(_: Runs) -> list[Table]:
+    """Table 1: what other benchmarks have. D document, S sentence, B boundary, M multi."""
+    return [printed_table(1, "related benchmarks", "opai_related_benchmarks")]
+
+
+def schedule(runs: Runs) -> list[Table]:
+    """Table 3: operation and coverage of each version, the paper's and that of our texts."""
+    (configuration, level), *_ = shown_at(runs, "cumulative", LEVELS)
+    numbers = runs.of(configuration, level).dropna(subset="coverage")
+    ours = numbers[["version", "operation", "coverage"]].drop_duplicates("version")
+    theirs = printed("opai_schedule").drop(columns="operation_printed")
+    both = theirs.merge(ours, on="version", how="outer", suffixes=("_paper", ""))
+    rows = [
+        ["–" if pd.isna(cell) else str(cell) for cell in row]
+        for row in both.astype({"coverage": "Int64"}).to_numpy().tolist()
+    ]
+    return [
+        Table(
+            name="table-03",
+            caption="Table 3: operation and share of sentences (%) by version",
+            header=["Version", "Operation", "Coverage", "Operation", "Coverage"],
+            groups=[("", 1), ("paper", 2), ("ours", 2)],
+            rows=rows,
+            data=both.assign(run_id=" ".join(configuration.run_ids)),
+            sources=[configuration.run_ids] * len(rows),
+        )
+    ]
+
+
+def training(runs: Runs) -> list[Table]:
+    """Table 7: training settings, ours as the runs logged them, then the paper's.
+
+    Raises:
+        MissingError: no run of a trained detector.
+    """
+    trained = [c for c in runs.configurations if c.regime == "trained"]
+    if not trained:
+        raise MissingError("no finished run of a trained detector")
+    columns = {
+        "backbone": "model", "lora_targets": "lora_targets", "learning_rate": "learning_rate",
+        "batch": "batch_size", "epochs": "epochs",
+    }  # fmt: skip
+    facts: dict[str, dict[str, Any]] = {}
+    for configuration in trained:
+        params = configuration.runs[-1].params
+        settings = {k.removeprefix("settings."): v for k, v in params.items() if "settings." in k}
+        known = {column: settings.pop(name, "–") for column, name in columns.items()}
+        rest = ", ".join(f"{name} {value}" for name, value in sorted(settings.items()))
+        facts.setdefault(
+            configuration.name,
+            {
+                "detector": configuration.name,
+                **known,
+                "setting": rest,
+                "source": "ours",
+                "run_id": configuration.run_ids[-1],
+            },
+        )
+    theirs = printed("opai_training")
+    lora = theirs["lora_r"].where(theirs["lora_r"] == "", "LoRA r " + theirs["lora_r"]
+                                  + ", alpha " + theirs["lora_alpha"] + ", dropout "
+                                  + theirs["lora_dropout"])  # fmt: skip
+    setting = (theirs["setting"] + ", " + lora).str.removesuffix(", ")
+    theirs = theirs[["detector", *columns]].assign(setting=setting, source="paper", run_id="")
+    data = pd.concat([pd.DataFrame(facts.values()), theirs], ignore_index=True)
+    return [
+        Table(
+            name="table-07",
+            caption="Table 7: training settings",
+            header=["Detector", *[c.replace("_", " ") for c in columns], "other settings", "of"],
+            rows=[[cell or "–" for cell in row] for row in data.iloc[:, :-1].to_numpy().tolist()],
+            data=data,
+            sources=[(run_id,) if run_id else () for run_id in data["run_id"]],
+            notes=demo_note(runs),
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Tables 2, 5 and 6: one of `statistics_tables` of the newest run, by its place there."""
+
+    number: int
+    place: int
+
+    def __call__(self, runs: Runs) -> list[Table]:
+        newest = (runs.of_design("cumulative") or runs.configurations)[-1].runs[-1]
+        tables = statistics_tables(newest)
+        if not tables:
+            raise MissingError("the runs are from before texts were counted by split")
+        table = tables[self.place]
+        return [
+            replace(
+                table,
+                name=f"table-{self.number:02}",
+                caption=f"Table {self.number}: {table.caption}",
+                sources=[(newest.run_id,)] * len(table.rows),
+            )
+        ]
+
+
+def summary(runs: Runs) -> list[Table]:
+    """Ours: AUROC and F1-AI by version at each detector's own level, the mean over domains."""
+    shown = shown_at(runs, "cumulative", LEVELS)
+    numbers = _numbers(runs, shown, ("auroc", "f1_ai"))
+    numbers = numbers[numbers["domain"] == MEAN]
+    columns = [v for v in versions(numbers) if v != "v0"]
+    rows, sources = [], []
+    for configuration, level in shown:
+        mine = numbers[
+            (numbers["configuration"] == configuration.name) & (numbers["level"] == level)
+        ]
+        for metric in ("auroc", "f1_ai"):
+            values = mine[mine["metric"] == metric].set_index("version")["value"].reindex(columns)
+            name = named(configuration, level, LEVELS) if metric == "auroc" else ""
+            cells = ["–" if v != v else percent(v) for v in values]
+            rows.append([name, METRICS[metric], *cells])
+            sources.append(configuration.run_ids)
+    return [
+        Table(
+            name="summary",
+            caption="Detectability by version (%), the mean over domains and generators",
+            header=["Detector", "", *columns],
+            rows=rows,
+            data=numbers,
+            sources=sources,
+            notes=[
+                "AUROC compares a version's scores with v0's and needs no threshold; F1-AI is of "
+                "the method's own labels, else of its published threshold, else of a calibrated "
+                "one.",
+                *demo_note(runs),
+            ],
+        )
+    ]  # fmt: skip
+
+
+def listing(runs: Runs) -> list[Table]:
+    """Every run behind the report: what it is, how its labels came about, how much it scored."""
+    facts = []
+    for configuration in runs.configurations:
+        for level in LEVELS:
+            if (configuration.name, configuration.design, level) not in runs.numbers:
+                continue
+            numbers = runs.of(configuration, level)
+            own = numbers[(numbers["generator"] != MEAN) & (numbers["domain"] != MEAN)]
+            accuracy = own[own["metric"] == "accuracy"]
+            facts += [
                 {
-                    "run": names[run.run_id],
-                    "regime": run.params["regime"],
+                    "detector": configuration.name,
+                    "regime": configuration.regime,
                     "profile": run.params["profile"],
+                    "design": configuration.design,
                     "level": level,
-                    "threshold": ", ".join(sorted(set(at_level["threshold"]))),
-                    "scored": int(at_level["n"].sum()),
-                    "unscored": int(at_level["n_unscored"].sum()),
+                    "threshold": ", ".join(sorted(set(accuracy["threshold"]))),
+                    "scored": int(accuracy["n"].sum()),
+                    "unscored": int(accuracy["n_unscored"].sum()),
+                    "model": run.params.get("settings.model", "–"),
+                    "texts": run.params["texts"],
                     "run_id": run.run_id,
                 }
-            )
-    for fact in facts:
-        rows.append([f"{v:,}" if isinstance(v, int) else str(v) for v in fact.values()])
-    header = ["Detector", "Regime", "Profile", "Level", "Labels by", "Scored", "Unscored", "Run"]
-    return Table(
-        name="runs",
-        caption="Runs behind the tables",
-        header=header,
-        rows=rows,
-        data=pd.DataFrame(facts),
-        notes=["The profile demo has small models and few documents: no benchmark results."],
-    )
-
-
-def labels(runs: Sequence[Evaluation]) -> dict[str, str]:
-    """A short name for each run: its detector, and what tells it from others of that detector."""
-    names = {}
-    for run in runs:
-        same = [other for other in runs if other.params["detector"] == run.params["detector"]]
-        keys = sorted({key for other in same for key in other.params})
-        differing = [k for k in keys if len({other.params.get(k) for other in same}) > 1]
-        detail = ", ".join(f"{key}={run.params.get(key, 'none')}" for key in differing)
-        names[run.run_id] = run.params["detector"] + (f" ({detail})" if detail else "")
-    return names
+                for run in configuration.runs
+            ]
+    header = ["Detector", "Regime", "Profile", "Design", "Level", "Labels by", "Scored",
+              "Unscored", "Model", "Texts", "Run"]  # fmt: skip
+    return [
+        Table(
+            name="runs",
+            caption="Runs behind the report",
+            header=header,
+            rows=[[f"{v:,}" if isinstance(v, int) else str(v) for v in f.values()] for f in facts],
+            data=pd.DataFrame(facts),
+            sources=[(str(fact["run_id"]),) for fact in facts],
+            notes=demo_note(runs),
+        )
+    ]

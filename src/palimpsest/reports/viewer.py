@@ -1,6 +1,8 @@
 """One trajectory as one HTML page: what each version changed, and what detectors made of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,11 @@ from jinja2 import Environment, FileSystemLoader
 
 from palimpsest.errors import InputError
 from palimpsest.records import read_rows
+from palimpsest.reports.runs import labels
+from palimpsest.tracking import artifact, evaluations
+
+# detector -> sample_id -> its row of predictions
+Predictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 # Okabe and Ito's colours, which readers with any colour vision can tell apart.
 OPERATION_COLOURS = {
@@ -19,7 +26,7 @@ OPERATION_COLOURS = {
 }
 
 
-def read_trajectory(texts: Path, trajectory_id: str) -> list[dict[str, Any]]:
+def read_trajectory(files: Sequence[Path], trajectory_id: str) -> list[dict[str, Any]]:
     """The samples of one trajectory in the order of its versions.
 
     Raises:
@@ -27,62 +34,105 @@ def read_trajectory(texts: Path, trajectory_id: str) -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = []
     others: set[str] = set()
-    for row in read_rows(texts):
+    for row in chain.from_iterable(map(read_rows, files)):
         if row["trajectory_id"] == trajectory_id:
             rows.append(row)
         elif len(others) < 5:
             others.add(row["trajectory_id"])
     if not rows:
         raise InputError(
-            f"{texts} has no trajectory {trajectory_id!r}; it has, among others, "
+            f"{files[0].parent} has no trajectory {trajectory_id!r}; it has, among others, "
             f"{', '.join(sorted(others))}"
         )
     return rows
 
 
-def render(rows: Sequence[Mapping[str, Any]], scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """A page that needs no network; `scores` are rows of predictions by sample_id, where known."""
+def first_trajectories(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The first trajectory of each domain and variant, from samples in the order of the texts."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        group = found.setdefault((row["domain"], row["variant"]), [])
+        if not group or group[0]["trajectory_id"] == row["trajectory_id"]:
+            group.append(row)
+    return list(found.values())
+
+
+def write_pages(
+    trajectories: Iterable[Sequence[Mapping[str, Any]]], predictions: Predictions, folder: Path
+) -> None:
+    """One page for each trajectory; ids are opaque, so files are named by domain and variant."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, rows in enumerate(trajectories):
+        name = "-".join(filter(None, (f"{i:02}", rows[0]["variant"])))
+        (folder / f"{name}.html").write_text(render(rows, predictions), encoding="utf-8")
+
+
+def answers_to(rows: Iterable[Mapping[str, Any]], path: Path) -> dict[str, dict[str, Any]]:
+    """Of a file of predictions those for these samples, by sample."""
+    samples = {row["sample_id"] for row in rows}
+    return {row["sample_id"]: row for row in read_rows(path) if row["sample_id"] in samples}
+
+
+def predictions_of_runs(benchmark: str, rows: Sequence[Mapping[str, Any]]) -> Predictions:
+    """What every finished evaluation in the store says about these samples."""
+    runs = [run for run in evaluations(benchmark) if run.params["design"] == rows[0]["design"]]
+    names = labels(runs)
+    found = {
+        names[run.run_id]: answers_to(rows, artifact(run.run_id, "predictions.parquet"))
+        for run in runs
+    }
+    return {name: answers for name, answers in found.items() if answers}
+
+
+def render(rows: Sequence[Mapping[str, Any]], predictions: Predictions) -> str:
+    """A page that needs no network, with each detector's scores where there are predictions."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     )
-    versions = [
-        {
-            "name": row["version"],
-            "operation": row["operation"],
-            "target": row["target_coverage"],
-            "realised": 100 * row["ai_sentence_ratio"],
-            "paragraphs": _paragraphs(row, scores.get(row["sample_id"], {})),
-            "score": scores.get(row["sample_id"], {}).get("document"),
-        }
-        for row in rows
-    ]
-    for version in versions:
-        version["cells"] = [s for paragraph in version["paragraphs"] for s in paragraph]
     return environment.get_template("viewer.html").render(
-        first=rows[0], versions=versions, colours=OPERATION_COLOURS
+        first=rows[0],
+        versions=[_version(row, predictions) for row in rows],
+        colours=OPERATION_COLOURS,
+        detectors=list(predictions),
     )
 
 
-def _paragraphs(
-    row: Mapping[str, Any], prediction: Mapping[str, Any]
-) -> list[list[dict[str, Any]]]:
-    """The sentences of each paragraph, with what a reader sees of them."""
+def _version(row: Mapping[str, Any], predictions: Predictions) -> dict[str, Any]:
+    """What a reader sees of one version: its sentences by paragraph, and what detectors say."""
+    answers = {name: of_run.get(row["sample_id"], {}) for name, of_run in predictions.items()}
     paragraphs: list[list[dict[str, Any]]] = [[]]
     end_before = 0
-    scores = prediction.get("sentences")
     for i, (start, end) in enumerate(row["sentence_spans"]):
         if "\n" in row["text"][end_before:start]:
             paragraphs.append([])
         end_before = end
         history = row["sentence_history"][i]
         applied = [step for step in history if not step["outcome"].startswith("rejected")]
+        scores = {
+            name: answer["sentences"][i]
+            for name, answer in answers.items()
+            if answer.get("sentences") is not None and not isnan(answer["sentences"][i])
+        }
         paragraphs[-1].append(
             {
                 "id": row["sentence_ids"][i],
                 "text": row["text"][start:end],
+                "is_ai": row["sentence_labels"][i],
                 "operation": applied[-1]["operation"] if applied else None,
                 "history": history,
-                "score": None if scores is None else scores[i],
+                "scores": scores,
             }
         )
-    return paragraphs
+    return {
+        "name": row["version"],
+        "operation": row["operation"],
+        "target": row["target_coverage"],
+        "realised": 100 * row["ai_sentence_ratio"],
+        "paragraphs": paragraphs,
+        "cells": [sentence for paragraph in paragraphs for sentence in paragraph],
+        "scores": {
+            name: answer["document"]
+            for name, answer in answers.items()
+            if answer and not isnan(answer["document"])
+        },
+    }

@@ -1,4 +1,6 @@
-"""Reduce a causal language model's logits to the few numbers per token that are kept."""
+"""Reduce causal language models' logits to the few numbers per token that are kept."""
+
+from collections.abc import Callable
 
 import torch
 
@@ -6,21 +8,66 @@ import torch
 # which is three times as fast as main memory.
 _SLICE = 2**18
 
+# Excluded tokens have log p = -inf, whose product with p = 0 must be 0; and the square of a
+# scoring model's -inf must not swallow a sum. No model tells less likely tokens apart.
+_FLOOR = -1e4
+
+
+def columns(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """(6, T) float32, in the order of `TokenStatistics.COLUMNS`.
+
+    Args:
+        logits: (T, V), in any precision; they are reduced in float32, since a log-softmax in half
+            precision overflows on peaked distributions.
+        targets: (T,) the ids that follow.
+    """
+    return _sliced(_columns, logits, targets)
+
+
+def pair_columns(
+    sampling: torch.Tensor, scoring: torch.Tensor, targets: torch.Tensor
+) -> torch.Tensor:
+    """(7, T) float32, in the order of `PairStatistics.COLUMNS`, for the logits of two models.
+
+    Where one vocabulary is padded further than the other, both are cut to the smaller before the
+    softmax, as the authors of Fast-DetectGPT do.
+    """
+    return _sliced(_pair_columns, *_cropped(sampling, scoring), targets)
+
+
+def drawn_columns(
+    sampling: torch.Tensor, scoring: torch.Tensor, targets: torch.Tensor, uniforms: torch.Tensor
+) -> torch.Tensor:
+    """(1 + N, T) float32: the scoring model's log-probability of the target and of N draws.
+
+    Args:
+        sampling: (T, V1) logits of the model that draws.
+        scoring: (T, V2) logits of the model that scores.
+        targets: (T,) the ids that follow.
+        uniforms: (T, N) numbers in [0, 1), of which `drawn` makes tokens.
+    """
+    return _sliced(_drawn_columns, *_cropped(sampling, scoring), targets, uniforms)
+
 
 @torch.inference_mode()
-def columns(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """(6, T) float32, in the order of `tokens.COLUMNS`, for (T, V) logits and the (T,) ids after.
-
-    Logits in half precision are cast first: a log-softmax in half precision overflows on peaked
-    distributions.
-    """
-    logits = logits.float()
+def _sliced(reduce: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    logits = inputs[0]
     rows = max(1, _SLICE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
-    slices = zip(torch.split(logits, rows), torch.split(targets, rows), strict=True)
-    return torch.cat([_columns(*part) for part in slices], dim=1)
+    slices = zip(*(torch.split(part, rows) for part in inputs), strict=True)
+    return torch.cat([reduce(*parts) for parts in slices], dim=1)
+
+
+def _cropped(one: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    width = min(one.shape[1], other.shape[1])
+    return one[:, :width], other[:, :width]
+
+
+def _at(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return values.gather(1, targets[:, None]).squeeze(1)
 
 
 def _columns(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    logits = logits.float()
     scratch = torch.empty_like(logits)
     at_target = logits.gather(1, targets[:, None])
     # zeros and ones as float32 add up fast, and exactly below 2^24
@@ -34,11 +81,42 @@ def _columns(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     n_equal_before[tied] = (equal & before).sum(1, dtype=torch.float32)
 
     logp = logits.log_softmax(1)
-    own = logp.gather(1, targets[:, None]).squeeze(1)
+    own = _at(logp, targets)
     lmax = logp.amax(1)
-    # an excluded token has p = 0 and log p = -inf, whose product must be 0
-    logp.clamp_(min=torch.finfo(torch.float32).min)
+    logp.clamp_(min=_FLOOR)
     product = torch.exp(logp, out=scratch).mul_(logp)
     entropy = -product.sum(1)
     m2 = product.mul_(logp).sum(1)
     return torch.stack([own, n_greater, n_equal_before, entropy, m2, lmax])
+
+
+def _pair_columns(
+    sampling: torch.Tensor, scoring: torch.Tensor, targets: torch.Tensor
+) -> torch.Tensor:
+    log_p = sampling.float().log_softmax(1).clamp_(min=_FLOOR)
+    log_q = scoring.float().log_softmax(1).clamp_(min=_FLOOR)
+    p = log_p.exp()
+    own, own_p, lmax = _at(log_q, targets), _at(log_p, targets), log_q.amax(1)
+    weight = log_p.sub_(log_q).mul_(log_q)
+
+    def moments(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        mean = (p * values).sum(1)
+        return mean, values.sub_(mean[:, None]).square_().mul_(p).sum(1)
+
+    return torch.stack([own, lmax, own_p, *moments(log_q), *moments(weight)])
+
+
+def _drawn_columns(
+    sampling: torch.Tensor, scoring: torch.Tensor, targets: torch.Tensor, uniforms: torch.Tensor
+) -> torch.Tensor:
+    log_q = scoring.float().log_softmax(1)
+    tokens = drawn(sampling, uniforms)
+    return torch.cat([_at(log_q, targets)[None], log_q.gather(1, tokens).T])
+
+
+def drawn(logits: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
+    """(T, N) ids where the cumulative distributions of (T, V) logits pass (T, N) numbers < 1."""
+    # float64: the steps of a float32 sum near one are wider than many a token
+    cumulative = logits.float().softmax(1).cumsum(1, dtype=torch.float64)
+    tokens = torch.searchsorted(cumulative, uniforms * cumulative[:, -1:], right=True)
+    return tokens.clamp_(max=cumulative.shape[1] - 1)

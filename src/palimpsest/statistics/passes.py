@@ -1,17 +1,116 @@
-"""One forward pass of a causal language model over many texts: statistics of their tokens."""
+"""One forward pass over many texts: batches of windows in, the numbers kept of each text out."""
 
-from collections.abc import Sequence
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
 from palimpsest.errors import InputError
-from palimpsest.statistics.columns import columns
-from palimpsest.statistics.reference import Encoded, Reference
-from palimpsest.statistics.tokens import COLUMNS, TokenStatistics
-from palimpsest.statistics.windows import Window, batches, cut
+from palimpsest.statistics.columns import columns, drawn_columns, pair_columns
+from palimpsest.statistics.reference import Encoded, Reference, logits
+from palimpsest.statistics.tokens import PairStatistics, Read, TokenStatistics
+from palimpsest.statistics.windows import Window, batches, cut, padded
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Windows of several texts, padded on the right, of which R positions are wanted.
+
+    `parts` has a window's text and first scored token, and the number of its wanted positions.
+    """
+
+    ids: torch.Tensor  # (B, T)
+    rows: torch.Tensor  # (B, T) bool
+    targets: torch.Tensor  # (R,) the ids after the wanted positions; 0 after a text's last
+    parts: Sequence[tuple[str, int, int]]
+
+
+class Pass(ABC):
+    """A kind of pass; its last model is the one that scores.
+
+    `columns` gives (C, T) for each model's (T, V) logits and T rows of each tensor of `inputs`.
+
+    Raises:
+        InputError: models whose tokenizers differ.
+    """
+
+    columns: ClassVar[Callable[..., torch.Tensor]]
+
+    def __init__(self, *references: Reference) -> None:
+        self.references = references
+        first, *others = references
+        for other in others:
+            same = first.tokenizer.get_vocab() == other.tokenizer.get_vocab()
+            if not same or first.prefix != other.prefix:
+                raise InputError(
+                    f"{first.name} and {other.name} cut texts into different tokens: "
+                    "give two models with one tokenizer"
+                )
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """C, the number of columns."""
+
+    def inputs(self, batch: Batch) -> list[torch.Tensor]:
+        """(R, ...) tensors beside the logits."""
+        return [batch.targets]
+
+    def read(self, batch: Batch) -> torch.Tensor:
+        """(C, R)."""
+        rest, chunks = self.inputs(batch), []
+        for parts in logits(self.references, batch.ids, batch.rows):
+            count = len(parts[0])
+            chunks.append(self.columns(*parts, *(tensor[:count] for tensor in rest)))
+            rest = [tensor[count:] for tensor in rest]
+        return torch.cat(chunks, dim=1)
+
+
+class SinglePass(Pass):
+    """One model, for `TokenStatistics`."""
+
+    width = len(TokenStatistics.COLUMNS)
+    columns = staticmethod(columns)
+
+
+class PairPass(Pass):
+    """A sampling and a scoring model of one vocabulary, for `PairStatistics`."""
+
+    width = len(PairStatistics.COLUMNS)
+    columns = staticmethod(pair_columns)
+
+
+class DrawsPass(Pass):
+    """Alternatives from a sampling model, scored by another or the same: `DrawnStatistics`.
+
+    The draws of a text depend on the text, the seed and the windows that it is read in, and on
+    nothing else.
+    """
+
+    columns = staticmethod(drawn_columns)
+
+    def __init__(self, sampling: Reference, scoring: Reference, draws: int, seed: int) -> None:
+        super().__init__(sampling, scoring)
+        self.draws, self.seed = draws, seed
+
+    @property
+    def width(self) -> int:
+        return 1 + self.draws
+
+    def inputs(self, batch: Batch) -> list[torch.Tensor]:
+        uniforms = torch.cat([self._uniforms(*part) for part in batch.parts])
+        return [batch.targets, uniforms.to(batch.targets.device)]
+
+    def _uniforms(self, text: str, first: int, positions: int) -> torch.Tensor:
+        digest = hashlib.sha256(f"{self.seed} {first} {text}".encode()).digest()
+        random = np.random.default_rng(int.from_bytes(digest, "big"))
+        return torch.from_numpy(random.random((positions, self.draws)))
 
 
 def token_statistics(
@@ -22,12 +121,31 @@ def token_statistics(
     truncate: bool = False,
     batch_tokens: int = 2048,
 ) -> list[TokenStatistics]:
-    """The statistics of each text's tokens, in the texts' order.
+    """One model's statistics of each text's tokens; arguments and errors as for `read_texts`."""
+    found = read_texts(
+        SinglePass(reference),
+        texts,
+        max_tokens=max_tokens,
+        truncate=truncate,
+        batch_tokens=batch_tokens,
+    )
+    return [TokenStatistics.of(read) for read in found]
+
+
+def read_texts(
+    kind: Pass,
+    texts: Sequence[str],
+    *,
+    max_tokens: int,
+    truncate: bool = False,
+    batch_tokens: int = 2048,
+) -> list[Read]:
+    """What the pass keeps of each text, in the texts' order.
 
     Args:
-        reference: the model that reads.
+        kind: the pass and its models.
         texts: of any length; an empty one has no scored token.
-        max_tokens: the most tokens that the model reads at once, the tokenizer's BOS included.
+        max_tokens: the most tokens that a model reads at once, the tokenizer's BOS included.
         truncate: read only the first `max_tokens` of a longer text, not overlapping windows of it.
         batch_tokens: the most tokens in one batch, padding included; changes no result beyond
             rounding.
@@ -35,11 +153,13 @@ def token_statistics(
     Raises:
         InputError: `max_tokens` that is above the model's context or too small to predict from.
     """
+    reference = kind.references[-1]
     capacity = max_tokens - len(reference.prefix)
-    if reference.context is not None and max_tokens > reference.context:
-        raise InputError(
-            f"max_tokens is {max_tokens}, but {reference.name} reads {reference.context} at most"
-        )
+    for one in kind.references:
+        if one.context is not None and max_tokens > one.context:
+            raise InputError(
+                f"max_tokens is {max_tokens}, but {one.name} reads {one.context} at most"
+            )
     if capacity < 2:
         raise InputError(f"max_tokens is {max_tokens}; give at least {len(reference.prefix) + 2}")
 
@@ -52,24 +172,32 @@ def token_statistics(
     total = sum(window.length for window in todo)
     # a pass of a few seconds needs no bar; without a terminal there is none
     with tqdm(total=total, unit="tok", unit_scale=True, delay=5, disable=None) as progress:
-        for batch in batches(todo, batch_tokens):
-            read.update(zip(batch, _read(reference, encoded, batch), strict=True))
-            progress.update(sum(window.length for window in batch))
+        for windows in batches(todo, batch_tokens):
+            batch = _batch(reference, texts, encoded, windows)
+            whole = kind.read(batch).cpu().numpy()
+            ends = np.cumsum([positions for _, _, positions in batch.parts])
+            read.update(zip(windows, np.split(whole, ends[:-1], axis=1), strict=True))
+            progress.update(sum(window.length for window in windows))
     return [
-        _joined(text, encoding, windows[-1].end if windows else 0, [read[w] for w in windows])
+        _joined(text, encoding, windows[-1].end if windows else 0, kind.width,
+                [read[window] for window in windows])
         for text, encoding, windows in zip(texts, encoded, plan, strict=True)
-    ]
+    ]  # fmt: skip
 
 
-def _read(
-    reference: Reference, encoded: Sequence[Encoded], batch: Sequence[Window]
-) -> list[np.ndarray]:
-    """Each window's columns at the positions that predict its scored tokens, and at its last."""
+def _batch(
+    reference: Reference,
+    texts: Sequence[str],
+    encoded: Sequence[Encoded],
+    windows: Sequence[Window],
+) -> Batch:
+    """The positions that predict each window's scored tokens, and its last."""
     prefix = reference.prefix
-    shape = len(batch), len(prefix) + max(window.length for window in batch)
+    width = len(prefix) + padded(windows[0].length)
+    shape = len(windows), min(width, reference.context or width)
     ids, targets = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     rows = np.zeros(shape, np.bool_)
-    for i, window in enumerate(batch):
+    for i, window in enumerate(windows):
         tokens = [*prefix, *encoded[window.text].ids[window.start : window.end]]
         before_first = len(prefix) + window.first - window.start - 1
         ids[i, : len(tokens)] = tokens
@@ -79,25 +207,23 @@ def _read(
     def put(array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array).to(reference.device)
 
-    wanted = put(targets[rows])
-    chunks = []
-    for logits in reference.logits(put(ids), put(rows)):
-        now, wanted = wanted.tensor_split([len(logits)])
-        chunks.append(columns(logits, now))
-    whole = torch.cat(chunks, dim=1).cpu().numpy()
-    return np.split(whole, rows.sum(1).cumsum()[:-1], axis=1)
+    parts = [
+        (texts[window.text], window.first, int(count))
+        for window, count in zip(windows, rows.sum(1), strict=True)
+    ]
+    return Batch(put(ids), put(rows), put(targets[rows]), parts)
 
 
 def _joined(
-    text: str, encoding: Encoded, end: int, windows: Sequence[np.ndarray]
-) -> TokenStatistics:
-    """A text's statistics from those of its windows, which reach to the token `end`."""
+    text: str, encoding: Encoded, end: int, width: int, windows: Sequence[np.ndarray]
+) -> Read:
+    """What is kept of a text, from its windows, which reach to the token `end`."""
     # a window's last position predicts what the next one scores: only the text's last is kept
     parts = [*(part[:, :-1] for part in windows[:-1]), *windows[-1:]]
-    rows = np.concatenate([np.empty((len(COLUMNS), 0), np.float32), *parts], axis=1)
+    rows = np.concatenate([np.empty((width, 0), np.float32), *parts], axis=1)
     first = end - max(0, rows.shape[1] - 1)
     whole = end == len(encoding.ids)
-    return TokenStatistics.of(
+    return Read(
         rows,
         encoding.char_start[first:end],
         encoding.char_end[first:end],

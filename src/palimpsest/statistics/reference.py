@@ -1,8 +1,11 @@
 """A causal language model as the statistics see it: token ids in, chunks of logits out."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +16,13 @@ from palimpsest.models import find_model, pick_device, weights_dtype
 
 # Numbers in one chunk of logits: 32 MiB in float32, and rows enough for a fast matrix product.
 CHUNK = 2**23
+
+# Between a model's name and the temperature of its logits: how a second model is made of the first
+# where there is no pair of models to be had.
+_TEMPERATURE = "?temperature="
+
+# With fewer positions at once, matrix products take other kernels, which round otherwise.
+_POSITIONS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ class Reference:
         self._scale = getattr(config, "logit_scale", None) or 1.0  # Cohere
         self._scale /= getattr(config, "logits_scaling", None) or 1.0  # Granite
         self._cap: float | None = getattr(config, "final_logit_softcapping", None)  # Gemma
+        self._temperature = 1.0
         probe = tokenizer("a", return_special_tokens_mask=True)
         special = zip(probe["input_ids"], probe["special_tokens_mask"], strict=True)
         self.prefix = [token for token, _ in takewhile(lambda pair: pair[1], special)]
@@ -49,7 +60,7 @@ class Reference:
 
     @classmethod
     def load(cls, name: str, revision: str | None, device: str, dtype: str) -> Self:
-        """The model of that name, as `models.find_model` understands it.
+        """The model of that name, as `models.find_model` understands it; see also `at_temperature`.
 
         Raises:
             InputError: a model that cannot be found, or one whose logits or offsets are out of
@@ -66,6 +77,18 @@ class Reference:
         except (OSError, ValueError) as error:
             raise InputError(f"cannot load {name}: {str(error).splitlines()[0]}") from error
         return cls(model.to(pick_device(device)).eval(), tokenizer, name)
+
+    def at_temperature(self, temperature: float) -> Self:
+        """The same model with its logits divided, at no further cost in memory or passes."""
+        other = copy(self)
+        other.name = f"{self.name}{_TEMPERATURE}{temperature:g}"
+        other._temperature = self._temperature * temperature
+        return other
+
+    @property
+    def vocabulary(self) -> int:
+        """V, the number of logits at a position."""
+        return int(self._head.weight.shape[0])
 
     @property
     def device(self) -> torch.device:
@@ -84,33 +107,88 @@ class Reference:
         offsets = np.array(encoding["offset_mapping"], np.int32).reshape(-1, 2)
         return Encoded(np.array(encoding["input_ids"], np.int64), offsets[:, 0], offsets[:, 1])
 
-    @torch.inference_mode()
-    def logits(self, ids: torch.Tensor, rows: torch.Tensor) -> Iterator[torch.Tensor]:
-        """The (R, V) logits of the `rows` that are set, in chunks of rows.
+    def hidden(self, ids: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """The (R, H) last hidden states of the `rows` that are set.
 
         Args:
             ids: (B, T) token ids, padded on the right.
-            rows: (B, T) bool, the R positions whose logits are wanted.
+            rows: (B, T) bool, the R positions that are wanted.
         """
-        base = self.model.base_model
+        if (missing := -(-_POSITIONS // ids.shape[1]) - len(ids)) > 0:
+            pad = torch.nn.functional.pad
+            ids, rows = pad(ids, (0, 0, 0, missing)), pad(rows, (0, 0, 0, missing))
         # No attention mask: a causal model's tokens never see the padding on their right, and with
         # a mask attention loses its causal fast path (a sixth of the time at 1,000 tokens).
-        hidden = base(input_ids=ids, use_cache=False).last_hidden_state[rows]
-        for chunk in hidden.split(max(1, CHUNK // self._head.weight.shape[0])):
-            yield self._transformed(self._head(chunk))
+        states: torch.Tensor = self.model.base_model(input_ids=ids, use_cache=False)[0]
+        return states[rows]
 
-    def _transformed(self, logits: torch.Tensor) -> torch.Tensor:
+    def head(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The (R, V) logits of hidden states."""
+        logits: torch.Tensor = self._head(hidden)
         if self._scale != 1.0:
             logits = logits * self._scale
         if self._cap is not None:
             logits = torch.tanh(logits / self._cap) * self._cap
+        if self._temperature != 1.0:
+            logits = logits / self._temperature
         return logits
 
     @torch.inference_mode()
     def _check_head(self) -> None:
-        """Refuse a model that does more to its logits than `_transformed` knows of."""
+        """Refuse a model that does more to its logits than `head` knows of."""
         ids = torch.arange(8, device=self.device)[None]
         whole = self.model(input_ids=ids).logits[0].float()
-        ours = torch.cat(list(self.logits(ids, torch.ones_like(ids, dtype=torch.bool)))).float()
+        ours = self.head(self.hidden(ids, torch.ones_like(ids, dtype=torch.bool))).float()
         if whole.shape != ours.shape or not torch.allclose(ours, whole, rtol=0.02, atol=0.02):
             raise InputError(f"{self.name} changes its logits in a way that is not supported")
+
+
+def split_temperature(name: str) -> tuple[str, float]:
+    """A model's own name, and the temperature that `name?temperature=1.25` asks for.
+
+    Raises:
+        InputError: a temperature that is no number above zero.
+    """
+    own, separator, given = name.partition(_TEMPERATURE)
+    try:
+        temperature = float(given) if separator else 1.0
+    except ValueError:
+        temperature = 0.0
+    if not 0 < temperature < math.inf:
+        raise InputError(f"{name}: the temperature is {given!r}; give a number above 0")
+    return own, temperature
+
+
+def exact_revision(name: str, revision: str | None) -> str:
+    """What identifies a model's weights for good: for a hub id, the commit that the name means now.
+
+    Raises:
+        InputError: a hub model that is neither in the hub's cache nor within reach.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    found = find_model(name, revision)
+    if Path(found.source).is_dir():
+        return found.revision or ""
+    try:
+        config = hf_hub_download(found.source, "config.json", revision=found.revision)
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
+        raise InputError(f"cannot load {name}: {str(error).splitlines()[0]}") from error
+    return Path(config).parent.name
+
+
+@torch.inference_mode()
+def logits(
+    references: Sequence[Reference], ids: torch.Tensor, rows: torch.Tensor
+) -> Iterator[list[torch.Tensor]]:
+    """Each model's (R, V) logits, in common chunks of rows; `ids` and `rows` as for `hidden`."""
+    # a model that stands for two is read once
+    states = {id(one.model): one for one in references}
+    hidden = {key: one.hidden(ids, rows) for key, one in states.items()}
+    widest = max(one.vocabulary for one in references)
+    # equal chunks, so that no last one is small
+    count = -(-int(rows.sum()) * widest // CHUNK)
+    chunks = [hidden[id(one.model)].tensor_split(count) for one in references]
+    for parts in zip(*chunks, strict=True):
+        yield [one.head(part) for one, part in zip(references, parts, strict=True)]

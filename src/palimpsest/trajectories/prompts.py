@@ -10,8 +10,8 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from palimpsest.errors import InputError
-from palimpsest.params import OPERATIONS
+from palimpsest.errors import InputError, unknown
+from palimpsest.params import OPERATIONS, Trajectory
 from palimpsest.trajectories.requests import Message
 
 USER_FIELDS = {"operation", "task", "low", "high", "style", "guidance", "context", "sentence"}
@@ -99,15 +99,27 @@ class PromptSet:
         return Message("user", content.strip())
 
 
+def load_prompt_set(params: Trajectory, name: str | None = None) -> PromptSet:
+    """The prompt set of that name from the params' folder; without a name, the trajectory's.
+
+    Raises:
+        InputError: no such set, or one that `load_prompts` refuses.
+    """
+    folder = Path(params.prompt_sets)
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    name = name or params.prompts
+    if name not in known:
+        raise InputError(f"{folder}: {unknown('prompt set', name, known)}")
+    return load_prompts(folder / f"{name}.yaml")
+
+
 def load_prompts(path: Path) -> PromptSet:
     """Read and check a prompt set.
 
     Raises:
-        InputError: a missing file, an unknown or missing key, an operation that is not described, a
+        InputError: an unknown or missing key, an operation that is not described, a
             template with an unknown name or without the sentence.
     """
-    if not path.is_file():
-        raise InputError(f"trajectory.prompts: {path} does not exist")
     try:
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
         prompts = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(PromptSet), given))

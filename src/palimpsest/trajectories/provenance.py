@@ -1,14 +1,13 @@
 """Labels at every level, derived from which sentences were revised; never from comparing texts."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from palimpsest.records import PARAGRAPH_BREAK, SENTENCE_BREAK, Document, Span, word_spans
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(NamedTuple):
     """One attempt of a version to revise a sentence, whatever came of it.
 
     `outcome` is `accepted`, `unchanged` (an AI sentence that came back as it was), `kept: ...` (the
@@ -67,10 +66,10 @@ def sample_row(
     document: Document,
     sentences: Sequence[SentenceState],
     *,
-    trajectory_id: str,
     generator: str,
     prompt_set: str,
     design: str,
+    variant: str,
     version: str,
     operation: str,
     coverage: int,
@@ -79,6 +78,7 @@ def sample_row(
 
     The document label is 1 from v1 on, whatever the realised coverage (deviations B1).
     """
+    trajectory_id = "/".join(filter(None, (document.doc_id, generator, design, variant)))
     text, spans = compose(sentences)
     words = word_spans(text, document.language)
     ai_spans = [span for span, s in zip(spans, sentences, strict=True) if s.is_ai]
@@ -93,18 +93,19 @@ def sample_row(
         "generator": generator,
         "prompt_set": prompt_set,
         "design": design,
+        "variant": variant,
         "version": version,
         "operation": operation,
         "target_coverage": coverage,
         "label": int(coverage > 0),
         "text": text,
         "sentence_ids": [s.id for s in sentences],
-        "sentence_spans": [list(span) for span in spans],
+        "sentence_spans": spans,
         "sentence_labels": [int(s.is_ai) for s in sentences],
-        "sentence_history": [[asdict(r) for r in s.history] for s in sentences],
-        "word_spans": [list(word) for word in words],
+        "sentence_history": [list(map(Revision._asdict, s.history)) for s in sentences],
+        "word_spans": words,
         "word_labels": word_labels,
-        "ai_spans": [list(span) for span in ai_spans],
+        "ai_spans": ai_spans,
         "ai_sentence_ratio": len(ai_spans) / len(sentences),
         "ai_token_ratio": sum(word_labels) / len(words),
         "ai_char_ratio": sum(end - start for start, end in ai_spans) / len(text),

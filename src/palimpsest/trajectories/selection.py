@@ -16,11 +16,14 @@ def sentence_order(doc_id: str, n: int) -> list[int]:
     return order
 
 
-def chosen(doc_id: str, n: int, coverage: int) -> list[int]:
-    """The ceil(coverage x n) sentences that a version revises, in document order.
+def count(n: int, coverage: int) -> int:
+    """ceil(coverage x n); `coverage` is a whole per cent, so that the ceiling is exact."""
+    return -(-coverage * n // 100)
 
-    `coverage` is a whole per cent, so that the ceiling is exact. A larger coverage chooses all
-    that a smaller one does.
+
+def chosen(doc_id: str, n: int, coverage: int) -> list[int]:
+    """The sentences that a version revises, in document order.
+
+    A larger coverage chooses all that a smaller one does.
     """
-    k = -(-coverage * n // 100)
-    return sorted(sentence_order(doc_id, n)[:k])
+    return sorted(sentence_order(doc_id, n)[: count(n, coverage)])

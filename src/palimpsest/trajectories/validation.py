@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from palimpsest.corpora.segment import sentences
 from palimpsest.records import Language
@@ -51,6 +52,10 @@ _FUNCTION_WORDS = frozenset(
     "of on or our she so than that the their them there they this to was we were what when which "
     "who will with would you your".split()
 )
+
+
+# A reply that is kept is the next version's sentence, and all of its paragraph's neighbour.
+_remembered = lru_cache(maxsize=2**14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ def _hard(text: str, reply: Reply, target: Target) -> str | None:
         return "added quotes"
     if _script(text) != _script(source) or (target.language == "en" and _foreign(text, source)):
         return "other language"
-    if len(sentences(text, target.language)) > len(sentences(source, target.language)):
+    if _n_sentences(text, target.language) > _n_sentences(source, target.language):
         return "more than one sentence"
     if _copies(text, target.sentence, target.neighbours):
         return "neighbouring text"
@@ -155,12 +160,20 @@ def _quoted(text: str) -> bool:
     return len(text) > 1 and text[0] in _QUOTES and text.rstrip(_ENDINGS)[-1:] in tuple(_QUOTES)
 
 
+@_remembered
 def _script(text: str) -> str:
     """The writing system of most letters, as Unicode names it: LATIN, CJK, CYRILLIC."""
+    if text.isascii():
+        return "LATIN" if any(map(str.isalpha, text)) else ""
     letters = Counter(
         unicodedata.name(c, "UNKNOWN").split()[0].split("-")[0] for c in text if c.isalpha()
     )
     return letters.most_common(1)[0][0] if letters else ""
+
+
+@_remembered
+def _n_sentences(text: str, language: Language) -> int:
+    return len(sentences(text, language))
 
 
 def _foreign(text: str, source: str) -> bool:
@@ -176,9 +189,10 @@ def _copies(text: str, source: str, others: Iterable[str]) -> bool:
     return any(new & _runs(other) for other in others)
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
-    words = [word.casefold() for word in _WORD.findall(text)]
-    return {tuple(words[i : i + COPIED_WORDS]) for i in range(len(words) - COPIED_WORDS + 1)}
+@_remembered
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    words = _WORD.findall(text.casefold())
+    return frozenset(zip(*(words[i:] for i in range(COPIED_WORDS)), strict=False))
 
 
 def _units(text: str, language: Language) -> int:
@@ -186,11 +200,14 @@ def _units(text: str, language: Language) -> int:
     return len(text.split()) if language == "en" else sum(not c.isspace() for c in text)
 
 
-def _words(text: str) -> set[str]:
-    return {part.casefold() for word in _WORD.findall(text) for part in (word, _bare(word))}
+@_remembered
+def _words(text: str) -> frozenset[str]:
+    words = _WORD.findall(text.casefold())
+    return frozenset(words).union(map(_bare, words))
 
 
-def _names(text: str) -> set[str]:
+@_remembered
+def _names(text: str) -> frozenset[str]:
     """Capitalised words that do not open the sentence or a quotation, in lower case.
 
     Nothing in a heading, where most words are capitalised, is a name for that.
@@ -198,13 +215,13 @@ def _names(text: str) -> set[str]:
     found = list(_WORD.finditer(text))
     capital = [m for m in found if m[0][0].isupper()]
     if not found or len(capital) > len(found) / 2:
-        return set()
-    return {
+        return frozenset()
+    return frozenset(
         _bare(m[0]).casefold()
         for m in capital
         if _bare(m[0]) not in ("I", "A") and not _OPENS.search(text[: m.start()])
-    }
+    )
 
 
 def _bare(word: str) -> str:
-    return re.sub(r"['’].*$", "", word)
+    return word.partition("'")[0].partition("’")[0]

@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+
+from palimpsest import experiments
+from palimpsest.errors import InputError
+from palimpsest.experiments import Size, load, members, names
+
+
+@pytest.mark.parametrize("size", ["demo", "paper"])
+@pytest.mark.parametrize("name", names())
+def test_every_experiment_of_the_project_is_a_grid_of_valid_and_different_runs(
+    name: str, size: str
+) -> None:
+    group = members(getattr(load(name), size))
+    assert len(group) > 1
+    assert len({member.key for member in group}) == len(group)
+
+
+def test_a_member_is_one_combination_with_what_all_have() -> None:
+    size = Size(
+        {"train.seed": 3},
+        {"detector": ["length", "random"], "evaluate.select.design": ["cumulative", "coverage"]},
+    )
+    group = members(size)
+    assert [str(member) for member in group] == [
+        f"detector={detector}, evaluate.select.design={design}"
+        for detector in ("length", "random")
+        for design in ("cumulative", "coverage")
+    ]
+    assert all(member.overrides["train.seed"] == 3 for member in group)
+
+
+def test_what_changes_no_result_changes_no_key() -> None:
+    plain, other = (members(Size(given, {"detector": ["length"]}))[0]
+                    for given in ({}, {"device": "cuda"}))  # fmt: skip
+    assert plain.key == other.key
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (Size({}, {"detektor": ["length"]}), "did you mean 'detector'"),
+        (Size({}, {"detector": ["lenght"]}), "did you mean 'length'"),
+        (Size({"train.fpr": 2}, {"detector": ["length"]}), "train.fpr is 2"),
+    ],
+)
+def test_a_mistake_in_a_grid_is_found_before_anything_is_queued(size: Size, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        members(size)
+
+
+def test_a_misspelt_file_names_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "new.yaml").write_text("question: why\nredraw: [Table 1]\ndemo: {}\npaper: {}\n")
+    (tmp_path / "sizes").symlink_to(experiments.FOLDER.resolve() / "sizes")
+    (tmp_path / "broken.yaml").write_text("question: ?\n")
+    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    with pytest.raises(InputError, match=r"new\.yaml: redraw"):
+        load("new")
+    with pytest.raises(InputError, match=r"broken\.yaml is not YAML"):
+        load("broken")
+    with pytest.raises(InputError, match="did you mean 'new'"):
+        load("nwe")

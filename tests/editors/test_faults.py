@@ -131,7 +131,9 @@ def test_kill_9_at_20_moments_repeats_no_answered_request_and_changes_no_byte(
             known, sent = journalled(killed / "journal.sqlite"), len(stub.bodies)
             child = context.Process(target=write_dataset, args=(stub.url, killed, n, 4))
             child.start()
-            time.sleep(moments.uniform(0.1, 0.5))
+            while len(stub.bodies) == sent and child.is_alive():
+                time.sleep(0.005)
+            time.sleep(moments.uniform(0, 0.4))
             assert child.is_alive(), "the job is too short to be killed 20 times"
             child.kill()
             child.join()
@@ -163,8 +165,8 @@ def test_a_full_disk_ends_the_run_and_loses_no_reply(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_within_3_seconds_and_says_how_to_resume(tmp_path: Path) -> None:
     params = yaml.safe_load(Path("params.yaml").read_text(encoding="utf-8"))
-    params["trajectory"] |= {"generators": ["slow"]}
-    params["trajectory"]["prompts"] = str(Path(params["trajectory"]["prompts"]).resolve())
+    params["trajectory"]["generators"] = params["trajectory"]["ablations"]["generators"] = ["slow"]
+    params["trajectory"]["prompt_sets"] = str(Path(params["trajectory"]["prompt_sets"]).resolve())
     with Stub(latency=60) as stub:
         params["generators"] = {
             "slow": {"editor": "openai-compatible", "model": "m", "base_urls": [stub.url]}

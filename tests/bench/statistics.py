@@ -119,7 +119,7 @@ def _pass_seconds(reference: Reference, corpus: Sequence[str]) -> tuple[float, f
 
 
 def _flops(reference: Reference, tokens: int) -> float:
-    """Of the matrix products with weights, and attention's left out: two for each weight."""
+    """Two for each weight and token; attention's own products are left out."""
     weights = sum(p.numel() for p in reference.model.parameters())  # the head is the embedding
     return 2.0 * weights * tokens
 
@@ -138,7 +138,7 @@ def _seconds(work: Callable[[], object]) -> float:
 def _peak(texts: int, words: int) -> float:
     """GiB that a process of its own needs at most to read so many texts of so many words."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_read_and_weigh, (texts, words))
+        return float(pool.apply(_read_and_weigh, (texts, words)))
 
 
 def _read_and_weigh(texts: int, words: int) -> float:

@@ -71,7 +71,7 @@ def compare(
     if not common:
         raise InputError(f"{', '.join(runs)} share no document: compare runs on one split")
     found = {
-        name: _replicates(run, common, level, metrics, domain, resamples, seed)
+        name: replicates_of(run, common, level, metrics, domain, resamples, seed)
         for name, run in runs.items()
     }
     rows = []
@@ -121,7 +121,7 @@ def holm(p: np.ndarray) -> np.ndarray:
     return corrected
 
 
-def _replicates(
+def replicates_of(
     run: Saved,
     documents: set[str],
     level: str,

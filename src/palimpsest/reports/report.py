@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from palimpsest.errors import InputError
 from palimpsest.evaluation.report import MEAN
-from palimpsest.reports import figures, formats
+from palimpsest.reports import figures, findings, formats
 from palimpsest.reports.catalogue import Entry, entries
 from palimpsest.reports.figures import Figure
 from palimpsest.reports.formats import Table
@@ -71,9 +71,24 @@ def write_report(
         return paths
     index = folder / "index.html"
     index.write_text(page(sections, runs, benchmark), encoding="utf-8")
+    paths += _write_findings(sections, folder)
     readable = folder / "index.md"
     readable.write_text(_markdown(sections, runs), encoding="utf-8")
     return [index, readable, *paths]
+
+
+def _write_findings(sections: Sequence[Section], folder: Path) -> list[Path]:
+    """The findings once more where one looks for them: `findings.md` and `findings.json`."""
+    files = (folder / "findings.md", folder / "findings.json")
+    for path in files:
+        path.unlink(missing_ok=True)
+    for section in sections:
+        for part in section.parts:
+            if section.entry.slug == "findings" and isinstance(part, Table):
+                files[0].write_text(formats.markdown(part), encoding="utf-8")
+                files[1].write_text(findings.as_json(part), encoding="utf-8")
+                return list(files)
+    return []
 
 
 def _section(entry: Entry, runs: Runs) -> Section:

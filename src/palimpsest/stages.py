@@ -8,7 +8,7 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -103,17 +103,18 @@ def generate(params: Params, max_cost: float | None = None) -> None:
     work = [(assignment, Tally()) for assignment in assignments(params, _designs(params), _sizes())]
     if max_cost is not None:
         _require_prices(assignment for assignment, _ in work)
+    # All at once, so that a missing API key shows before any work.
+    editors = {
+        assignment.brief.generator: make_editor(assignment.generator, params.device, params.dtype)
+        for assignment, _ in work
+    }
 
     def rows(journal: Journal, assignment: Assignment, tally: Tally) -> Iterator[dict[str, Any]]:
-        generator = assignment.generator
-        editor = JournalledEditor(
-            make_editor(generator, params.device, params.dtype), journal, generator.price, budget
-        )
-        documents = _documents(assignment)
-        yield from build_trajectories(
-            documents, editor, assignment.brief, tally, assignment.revisions
-        )
         brief = assignment.brief
+        price = assignment.generator.price
+        editor = JournalledEditor(editors[brief.generator], journal, price, budget)
+        documents = _documents(assignment)
+        yield from build_trajectories(documents, editor, brief, tally, assignment.revisions)
         log.info("%s by %s: %d requests sent, %d answered by the journal; %s", brief.design,
                  brief.generator, editor.asked, editor.repeated, tally.describe())  # fmt: skip
 
@@ -205,7 +206,10 @@ def plan(params: Params) -> pd.DataFrame:
             plan_of(
                 assignment,
                 partial(_documents, assignment),
-                make_editor(assignment.generator, params.device, params.dtype),
+                # nothing is asked, so no API key is needed
+                make_editor(
+                    replace(assignment.generator, key_variable=None), params.device, params.dtype
+                ),
                 journal,
             )
             for assignment in assignments(params, _designs(params), _sizes())

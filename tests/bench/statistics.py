@@ -120,7 +120,7 @@ def _pass_seconds(reference: Reference, corpus: Sequence[str]) -> tuple[float, f
 
 def _flops(reference: Reference, tokens: int) -> float:
     """Two for each weight and token; attention's own products are left out."""
-    weights = sum(p.numel() for p in reference.model.parameters())  # the head is the embedding
+    weights: int = sum(p.numel() for p in reference.model.parameters())  # the head is the embedding
     return 2.0 * weights * tokens
 
 

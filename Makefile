@@ -5,7 +5,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export DO_NOT_TRACK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data repro test test-browser tables ui experiment experiments lint bench clean
+.PHONY: help setup data repro test test-browser tables ui experiment experiments serve-generator
+.PHONY: lint bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -47,6 +48,12 @@ experiment: setup ## a question's runs, tables and figures: make experiment NAME
 
 experiments: setup ## the experiments and how much of each is done
 	palimpsest experiment --size $(or $(SIZE),demo)
+
+# vLLM lives in an environment of its own, not in .venv: pip install vllm, on a machine with a GPU.
+VLLM ?= vllm
+serve-generator: ## the held-out generator Qwen3-8B by vLLM (its own environment, a GPU) at port 8000
+	$(VLLM) serve Qwen/Qwen3-8B --host 127.0.0.1 --port 8000 --max-model-len 16384 \
+	  --enable-prefix-caching --generation-config auto
 
 lint: $(VENV)/.installed ## format, lint and type checks
 	ruff format --check .

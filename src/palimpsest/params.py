@@ -22,6 +22,7 @@ from palimpsest.errors import InputError, unknown
 OPERATIONS = ("polish", "paraphrase", "style", "compress", "expand")
 DESIGNS = ("cumulative", "independent", "coverage", "operation")
 BENCHMARKS = ("opai-bench",)
+CORPUS_FORMATS = ("texts", "opai-bench")
 PROFILES = ("demo", "paper")
 EDITORS = ("openai-compatible", "transformers", "vllm")
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
@@ -30,7 +31,7 @@ LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 @dataclass
 class Corpus:
     source: str
-    watch: str  # the file or folder that DVC watches for changes
+    format: str  # what the source holds: human texts, or the released OpAI-Bench
     language: str
     domains: Any  # "all" or a list of names
     id_column: str
@@ -233,11 +234,7 @@ def _check(params: Params, path: Path) -> None:
         raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
 
     corpus = params.corpus
-    named = corpus.source.removeprefix("opai-bench:")
-    if "DVC_ROOT" in os.environ and (named == corpus.source or Path(named).exists()):
-        # else a change in the files would go unseen
-        fix = f"DVC watches it: set it to what corpus.source names, {named}"
-        require(corpus.watch == named, "corpus.watch", corpus.watch, fix)
+    one_of("corpus.format", corpus.format, CORPUS_FORMATS)
     if "default" not in corpus.max_sentences:
         raise InputError(f"{path}: corpus.max_sentences needs the key `default` (null: no limit)")
     for domain, most in corpus.max_sentences.items():
@@ -302,11 +299,14 @@ def _check_generator(generator: Generator, place: str) -> None:
     for key in ("top_k", "batch_size", "concurrency"):
         require(getattr(generator, key) >= 1, key, "give a number from 1")
     for key in ("requests_per_minute", "tokens_per_minute"):
-        require((getattr(generator, key) or 1) >= 1, key, "give a number from 1, or null")
+        value = getattr(generator, key)
+        require(value is None or value >= 1, key, "give a number from 1, or null")
     require(generator.thinking_tokens >= 0, "thinking_tokens", "give a number from 0")
     require(generator.timeout > 0, "timeout", "give seconds above 0")
     if generator.temperatures is not None:
         require(bool(generator.temperatures), "temperatures", "name at least one, or null")
+        fits = all(t is None or t >= 0 for t in generator.temperatures)
+        require(fits, "temperatures", "no temperature is below 0")
     if price := generator.price:
         fix = "no price is below 0"
         require(price.input >= 0 and price.output >= 0, "price", fix)

@@ -8,7 +8,7 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -65,9 +65,9 @@ TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the
 def corpus(params: Params) -> None:
     """Human documents from the source: normalised, in sentences, filtered, sampled."""
     from palimpsest.corpora.build import build_documents
-    from palimpsest.corpora.opai_bench import is_release, release_documents
+    from palimpsest.corpora.opai_bench import release_documents
 
-    build = release_documents if is_release(params.corpus.source) else build_documents
+    build = release_documents if params.corpus.format == "opai-bench" else build_documents
     built = build(params.corpus)
     write_rows(DOCUMENTS_FILE, DOCUMENTS, map(document_row, built.documents))
     columns = ["doc_id", "domain", "reason", "place"]
@@ -89,9 +89,7 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         InputError: a share of dropped trajectories above `trajectory.max_dropped`, a cost limit
             that is reached or that nothing has a price for.
     """
-    from palimpsest.corpora.opai_bench import is_release
-
-    if is_release(params.corpus.source):
+    if params.corpus.format == "opai-bench":
         _adopt(params)
         return
     from palimpsest.editors.budget import Budget
@@ -105,17 +103,18 @@ def generate(params: Params, max_cost: float | None = None) -> None:
     work = [(assignment, Tally()) for assignment in assignments(params, _designs(params), _sizes())]
     if max_cost is not None:
         _require_prices(assignment for assignment, _ in work)
+    # All at once, so that a missing API key shows before any work.
+    editors = {
+        assignment.brief.generator: make_editor(assignment.generator, params.device, params.dtype)
+        for assignment, _ in work
+    }
 
     def rows(journal: Journal, assignment: Assignment, tally: Tally) -> Iterator[dict[str, Any]]:
-        generator = assignment.generator
-        editor = JournalledEditor(
-            make_editor(generator, params.device, params.dtype), journal, generator.price, budget
-        )
-        documents = _documents(assignment)
-        yield from build_trajectories(
-            documents, editor, assignment.brief, tally, assignment.revisions
-        )
         brief = assignment.brief
+        price = assignment.generator.price
+        editor = JournalledEditor(editors[brief.generator], journal, price, budget)
+        documents = _documents(assignment)
+        yield from build_trajectories(documents, editor, brief, tally, assignment.revisions)
         log.info("%s by %s: %d requests sent, %d answered by the journal; %s", brief.design,
                  brief.generator, editor.asked, editor.repeated, tally.describe())  # fmt: skip
 
@@ -195,6 +194,8 @@ def _write_statistics(designs: Iterable[str]) -> None:
 
 def plan(params: Params) -> pd.DataFrame:
     """What `generate` will ask and cost, one row for each design and generator; asks nothing."""
+    if params.corpus.format == "opai-bench":
+        raise InputError("corpus.source is a release: generate adopts its texts and asks no model")
     from palimpsest.editors.factory import make_editor
     from palimpsest.editors.journal import Journal, journal_path
     from palimpsest.editors.plan import plan as plan_of
@@ -205,7 +206,10 @@ def plan(params: Params) -> pd.DataFrame:
             plan_of(
                 assignment,
                 partial(_documents, assignment),
-                make_editor(assignment.generator, params.device, params.dtype),
+                # nothing is asked, so no API key is needed
+                make_editor(
+                    replace(assignment.generator, key_variable=None), params.device, params.dtype
+                ),
                 journal,
             )
             for assignment in assignments(params, _designs(params), _sizes())

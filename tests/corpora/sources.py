@@ -16,7 +16,7 @@ def corpus(source: Path, **values: Any) -> Corpus:
     """Params of the stage `corpus` that reject nothing, but for what `values` say."""
     given: dict[str, Any] = {
         "source": str(source),
-        "watch": str(source),
+        "format": "texts",
         "language": "en",
         "domains": "all",
         "id_column": "id",

@@ -4,11 +4,10 @@ from typing import Any
 import pytest
 
 from palimpsest.corpora.opai_bench import (
-    is_release,
+    fetch,
     listed,
     release_documents,
     release_files,
-    release_folder,
 )
 from palimpsest.errors import InputError
 from palimpsest.splits import assign
@@ -21,12 +20,7 @@ GEMINI = "default/train/essays_gemini-2.5-flash.csv"
 
 
 def source(folder: Path, **values: Any) -> Any:
-    return corpus(Path(f"opai-bench:{folder}"), **values)
-
-
-def test_only_the_prefix_makes_a_release() -> None:
-    assert is_release("opai-bench:data/release")
-    assert not is_release("data/opai-bench")
+    return corpus(folder, format="opai-bench", **values)
 
 
 def test_documents_come_from_v0_once_whatever_the_number_of_generators(tmp_path: Path) -> None:
@@ -199,8 +193,7 @@ def test_the_hub_out_of_reach_is_said_with_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(InputError, match="opai-bench:FOLDER"):
-        release_folder("opai-bench:OWNER/NAME")
-    with pytest.raises(InputError, match="is no folder"):
-        release_folder("opai-bench:nowhere")
+    with pytest.raises(InputError, match="name their folder in"):
+        fetch("OWNER/NAME@main", tmp_path)
+    with pytest.raises(InputError, match="write OWNER/NAME"):
+        fetch("nowhere", tmp_path)

@@ -49,7 +49,7 @@ def draws(folder: Path) -> dict[str, Any]:
 
 def perturbed(folder: Path) -> dict[str, Any]:
     given = causal_lm(folder)
-    return {**given, "filler": given["model"], "perturbations": 3}
+    return {**given, "filler": given["model"], "perturbations": 2}
 
 
 def word_tagger(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Fast-DetectGPT as a detector: what it scores and saves; its family shares its code."""
+"""Fast-DetectGPT as a detector: what it scores, what it leaves out, and what it saves.
 
 The other zero-shot detectors share its code.
 """

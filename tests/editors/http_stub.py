@@ -188,12 +188,13 @@ class Stub:
     def _fault(self, content: bytes, draw: int) -> str | None:
         self._seen[content] += 1
         for faults, identity in (
-            (self._transport, content + bytes([self._seen[content]])),
+            (self._transport, b"%d %b" % (self._seen[content], content)),
             (self._content if draw == 0 else [], content),
         ):
-            number = int.from_bytes(hashlib.sha256(identity).digest()[:8])
-            if faults and number / 2**64 < self._share:
-                return faults[number % len(faults)]
+            if faults:
+                number = int.from_bytes(hashlib.sha256(identity).digest()[:8])
+                if number / 2**64 < self._share:
+                    return faults[number % len(faults)]
         return None
 
 

@@ -89,7 +89,7 @@ def test_rank_metrics_agree_with_scikit_learn_also_with_ties(pairs: list[tuple[i
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=40))
 def test_weighted_ranks_are_those_of_repeated_units(groups: list[tuple[int, int]]) -> None:
     ai, human = (np.array(side) for side in zip(*groups, strict=True))
-    repeated = [np.repeat(np.arange(len(groups)), side) for side in (ai, human)]
+    repeated = [np.repeat(-np.arange(len(groups)), side) for side in (ai, human)]
     weighted = weighted_rank_metrics(ai[:, None].astype(float), human[:, None].astype(float))
     plain = rank_metrics(*repeated)
     for name, value in weighted.items():

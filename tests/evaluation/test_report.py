@@ -205,6 +205,14 @@ def test_without_resamples_there_are_values_alone() -> None:
     assert (table["value"].to_numpy() == WHOLE["value"].to_numpy()).all()
 
 
+def test_samples_without_a_coverage_are_a_cell_of_their_own() -> None:
+    rows = [{**sample([1], doc=f"d{i}"), "target_coverage": None} for i in range(2)]
+    table = records([(row, Scores(1.0)) for row in rows], THRESHOLDS)
+    found = only(table, "accuracy", domain="essays", generator="near")
+    assert found[["value", "n"]].tolist() == [1.0, 2]
+    assert pd.isna(found["coverage"])
+
+
 # --- against scikit-learn, slice by slice ---
 
 
@@ -353,3 +361,17 @@ def test_metrics_along_a_trajectory() -> None:
     assert only(table, "first_detected", **where)["value"] == 2  # v4 is the second AI version here
     assert only(table, "accuracy_dip", **where)["value"] == 1  # 0, 1, 0, 1 along v2 to v8
     assert pd.isna(only(table, "accuracy_dip", **where)["coverage"])
+
+
+def test_a_trajectory_that_is_never_detected_is_not_called_unscored() -> None:
+    pairs = [
+        (sample([1], doc=f"d{i}", version=version), Scores(score))
+        for i, scores in enumerate([(0, 0, 9), (0, 0, 0), (0, NAN, 9)])
+        for version, score in zip(("v0", "v4", "v8"), scores, strict=True)
+    ]
+    table = records(pairs, {"document": {"published": 1.0}})
+    where = {"domain": MEAN, "generator": MEAN}
+    first, detected = (only(table, name, **where) for name in ("first_detected", "detected"))
+    assert first[["value", "n", "n_unscored"]].tolist() == [2, 2, 1]
+    assert detected[["n", "n_unscored"]].tolist() == [3, 1]
+    assert detected["value"] == pytest.approx(2 / 3)

@@ -53,7 +53,7 @@ def samples(
 
 
 def adopted(folder: Path, design: str, language: Language = "en") -> list[dict[str, Any]]:
-    params = corpus(Path(f"opai-bench:{folder}"), language=language)
+    params = corpus(folder, format="opai-bench", language=language)
     documents = {d.doc_id: d for d in release_documents(params).documents}
     with Report(folder.parent / "report.csv") as report:
         rows = list(adopt(params, design, documents, bool, report))
@@ -120,7 +120,7 @@ text = (
 ).map(str.strip)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     sentences=st.lists(text.filter(bool), min_size=1, max_size=6),
     breaks=st.sets(st.integers(1, 5)),

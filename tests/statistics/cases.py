@@ -54,5 +54,5 @@ def published_cases(statistic: str) -> list[Any]:
     return [pytest.param(case, id=case["id"]) for case in cases if case["statistic"] == statistic]
 
 
-def close(expected: float) -> Any:
+def close(expected: float | list[float]) -> Any:
     return pytest.approx(expected, rel=1e-6, abs=1e-6)

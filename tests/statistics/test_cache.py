@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from palimpsest.cli import main
 from palimpsest.errors import InputError
 from palimpsest.statistics.cache import Cache, Usage
 
@@ -120,3 +121,23 @@ def test_the_users_cache_lies_beside_the_archives_with_a_limit_of_its_own(
     monkeypatch.setenv("PALIMPSEST_STATISTICS_GB", "much")
     with pytest.raises(InputError, match="PALIMPSEST_STATISTICS_GB is 'much'"):
         Cache.of_user()
+
+
+def test_the_command_shows_the_place_and_each_models_share_and_clears_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PALIMPSEST_CACHE", str(tmp_path))
+    Cache.of_user().put("single", "pip:smollm2", {b"a": bytes(2**20)})
+    Cache.of_user().put("pair", "one + other", {b"a": bytes(2**19), b"b": b""})
+    assert main(["cache"]) == 0
+    head, *models = capsys.readouterr().out.splitlines()
+    assert head == f"{tmp_path / 'statistics.sqlite'}: 3 entries, 1.5 of 4096 MiB"
+    assert [line.split(maxsplit=3) for line in models] == [
+        ["1", "1.0", "MiB", "pip:smollm2"],
+        ["2", "0.5", "MiB", "one + other"],
+    ]
+    assert main(["cache", "clear", "--model", "pip:smollm2"]) == 0
+    assert capsys.readouterr().out == "forgot 1 entries\n"
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == "forgot 2 entries\n"
+    assert Cache.of_user().usage() == []

@@ -1,6 +1,7 @@
 """Each criterion by hand and by the methods' own code, and where it is undefined."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from palimpsest.statistics import criteria
 from palimpsest.statistics.criteria import FAST_DETECTGPT_FITS, Gaussians, fast_detectgpt
+from palimpsest.statistics.lastde import lastde as diversity_ratio
+from palimpsest.statistics.tokens import DrawnStatistics
 from tests.statistics.cases import (
     close,
     drawn_of,
@@ -60,6 +63,153 @@ def test_it_is_undefined_without_anything_to_draw(
     logits: list[list[float]], ids: list[int]
 ) -> None:
     assert math.isnan(fast_detectgpt(statistics_of(logits, ids)))
+
+
+# p = 1/2, 1/4, 1/8, 1/8, so that logarithms are whole numbers of ln 2
+EIGHTHS = np.log([1 / 2, 1 / 4, 1 / 8, 1 / 8]).tolist()
+LN2 = math.log(2)
+
+
+def test_means_by_hand() -> None:
+    tokens = statistics_of([EIGHTHS] * 4, [3, 0, 1, 3])  # ranks 1, 2, 4
+    assert criteria.log_likelihood(tokens) == close(-2 * LN2)
+    assert criteria.entropy(tokens) == close(-1.75 * LN2)
+    assert criteria.rank(tokens) == close(-7 / 3)
+    assert criteria.log_rank(tokens) == close(-LN2)
+    assert criteria.lrr(tokens) == close(2)
+
+
+def test_lrr_has_a_floor_where_every_token_is_the_likeliest() -> None:
+    tokens = statistics_of([EIGHTHS] * 5, [0] * 5)
+    assert criteria.lrr(tokens) == close(LN2 / (LN2 / 4))
+
+
+def test_npr_and_detectgpt_by_hand() -> None:
+    own = statistics_of([EIGHTHS] * 3, [0, 0, 1])  # log-ranks 0, 1; log-likelihoods -1, -2
+    copies = [statistics_of([EIGHTHS] * 3, ids) for ids in ([0, 1, 1], [0, 1, 3], [0, 3, 3])]
+    assert criteria.npr(own, copies) == close((1 + 1.5 + 2) / 3 / 0.5)
+    # -1.5 against -2, -2.5, -3
+    assert criteria.detectgpt(own, copies) == close((-1.5 + 2.5) / 0.5)
+
+
+def test_npr_is_undefined_where_the_texts_own_tokens_are_all_the_likeliest() -> None:
+    own, copy = (statistics_of([EIGHTHS] * 2, [0, token]) for token in (0, 1))
+    assert math.isnan(criteria.npr(own, [copy]))
+
+
+def test_detectgpt_is_undefined_without_a_spread() -> None:
+    own, copy = (statistics_of([EIGHTHS] * 2, [0, token]) for token in (0, 1))
+    assert math.isnan(criteria.detectgpt(own, [copy]))
+    assert math.isnan(criteria.detectgpt(own, [copy, copy]))
+
+
+QUARTERS = np.log([1 / 4] * 4).tolist()
+
+
+def test_binoculars_and_dna_detectllm_by_hand() -> None:
+    # scored by EIGHTHS: the tokens cost 1 and 3 ln 2, their repairs 1 ln 2 each; the observer is
+    # indifferent, so that the cross-perplexity is the mean of 1, 2, 3, 3 ln 2, also at the end
+    tokens = pair_of([QUARTERS] * 3, [EIGHTHS] * 3, [1, 0, 2])
+    assert criteria.binoculars(tokens) == close(-2 / 2.25)
+    assert criteria.dna_detectllm(tokens) == close(-(2 + 1) / 2 / 2.25)
+
+
+def test_binoculars_counts_the_position_after_the_last_token() -> None:
+    tokens = pair_of([QUARTERS] * 2 + [[0.0, -99, -99, -99]], [EIGHTHS] * 3, [1, 0, 2])
+    assert criteria.binoculars(tokens) == close(-2 / ((2.25 + 2.25 + 1) / 3))
+
+
+def test_a_pair_of_the_same_model_has_that_models_curvature_and_nothing_to_align() -> None:
+    logits = torch.randn(12, 30, generator=torch.Generator().manual_seed(2)).tolist()
+    ids = list(range(12))
+    pair = pair_of(logits, logits, ids)
+    assert criteria.fast_detectgpt_pair(pair) == close(fast_detectgpt(statistics_of(logits, ids)))
+    assert math.isnan(criteria.lapd(pair))
+
+
+def test_lapd_by_hand() -> None:
+    # aligned EIGHTHS, base QUARTERS: log q (log p - log q) is m (2 - m) ln^2 2 for q = 2^-m
+    tokens = pair_of([QUARTERS] * 3, [EIGHTHS] * 3, [2, 0, 1])
+    g = np.array([1, 0, -3, -3.0])
+    expected = ((g[0] - g.mean()) + (g[1] - g.mean())) / math.sqrt(2 * g.var())
+    assert criteria.lapd(tokens) == close(expected)
+
+
+def test_sampled_curvature_by_hand() -> None:
+    tokens = drawn_of([EIGHTHS] * 3, [1, 0, 1], [[0, 1, 3], [0, 3, 3]])
+    # -1.5 against -1, -2.5, -3, with spread over n - 1
+    drawn = np.array([-1, -2.5, -3])
+    expected = (-1.5 - drawn.mean()) / drawn.std(ddof=1)
+    assert criteria.fast_detectgpt_sampled(tokens) == close(expected)
+
+
+def test_many_draws_give_the_analytic_curvature() -> None:
+    draw = torch.Generator().manual_seed(4)
+    sampling, scoring = (2 * torch.randn(30, 40, generator=draw) for _ in "pq")
+    ids = torch.randint(40, (30,), generator=draw).tolist()
+    samples = torch.multinomial(sampling[:-1].softmax(1), 20_000, replacement=True, generator=draw)
+    drawn = drawn_of(scoring.tolist(), ids, samples.tolist())
+    analytic = criteria.fast_detectgpt_pair(pair_of(sampling.tolist(), scoring.tolist(), ids))
+    assert criteria.fast_detectgpt_sampled(drawn) == pytest.approx(analytic, abs=0.05)
+
+
+def lastde_by_definition(logp: np.ndarray, embedding: int, bins: int, scales: int) -> float:
+    """Scale by scale, orbit by orbit."""
+    entropies = []
+    for scale in range(1, scales + 1):
+        y = [logp[i : i + scale].mean() for i in range(len(logp) - scale + 1)]
+        orbits = [np.array(y[i : i + embedding]) for i in range(len(y) - embedding + 1)]
+        cosines = [
+            float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b))) for a, b in pairwise(orbits)
+        ]
+        counts, _ = np.histogram(np.clip(cosines, -1, 1), bins, (-1, 1))
+        q = counts[counts > 0] / counts.sum()
+        entropies.append(-(q * np.log(q)).sum() / np.log(bins))
+    return float(logp.mean() / np.std(entropies, ddof=1))
+
+
+@pytest.mark.parametrize(("embedding", "scales"), [(3, 5), (4, 15), (2, 3)])
+def test_lastde_is_its_definition(embedding: int, scales: int) -> None:
+    logp = -np.random.default_rng(5).gamma(1.5, 2, (4, 60)).astype(np.float32)
+    found = diversity_ratio(logp, embedding=embedding, bins_per_token=8, scales=scales)
+    expected = [lastde_by_definition(row, embedding, 480, scales) for row in logp]
+    assert np.allclose(found, expected, rtol=1e-6)
+
+
+def test_many_long_sequences_are_taken_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    logp = -np.random.default_rng(6).gamma(1.5, 2, (7, 50))
+    whole = diversity_ratio(logp, embedding=3, bins_per_token=10, scales=5)
+    monkeypatch.setattr("palimpsest.statistics.lastde._BINS", 1200)
+    assert np.array_equal(diversity_ratio(logp, embedding=3, bins_per_token=10, scales=5), whole)
+
+
+def test_lastde_needs_a_cosine_at_every_scale() -> None:
+    logits = torch.randn(20, 30, generator=torch.Generator().manual_seed(7)).tolist()
+    texts = [statistics_of(logits[:n], list(range(n))) for n in (8, 9)]
+    scored = [criteria.lastde(text, embedding=3, bins_per_token=10, scales=5) for text in texts]
+    assert [math.isnan(score) for score in scored] == [True, False]  # 7 and 8 scored tokens
+
+
+def test_lastde_is_undefined_for_a_course_without_change() -> None:
+    tokens = statistics_of([EIGHTHS] * 20, [0] * 20)
+    assert math.isnan(criteria.lastde(tokens, embedding=3, bins_per_token=10, scales=5))
+
+
+def test_nothing_to_score_is_undefined_for_every_criterion() -> None:
+    one, two = statistics_of([EIGHTHS], [0]), pair_of([EIGHTHS], [QUARTERS], [0])
+    none = DrawnStatistics(np.empty(0), np.empty((4, 0)), np.empty(0), np.empty(0))
+    found = [
+        *(f(one) for f in (criteria.log_likelihood, criteria.entropy, criteria.rank)),
+        *(f(one) for f in (criteria.log_rank, criteria.lrr, criteria.fast_detectgpt)),
+        *(f(two) for f in (criteria.fast_detectgpt_pair, criteria.binoculars)),
+        *(f(two) for f in (criteria.dna_detectllm, criteria.lapd)),
+        criteria.fast_detectgpt_sampled(none),
+        diversity_ratio(one.logp[None], embedding=3, bins_per_token=10.0, scales=5)[0],
+        criteria.lastde_pp(none, embedding=4, bins_per_token=8.0, scales=15),
+        criteria.npr(one, [one]),
+        criteria.detectgpt(one, [one, one]),
+    ]
+    assert np.isnan(found).all()
 
 
 @pytest.mark.parametrize("case", published_cases("fast_detectgpt_probability"))

@@ -9,9 +9,9 @@ import torch
 from transformers import CohereConfig, Gemma2Config, GPT2Config, GraniteConfig
 
 from palimpsest.errors import InputError
-from palimpsest.statistics.passes import token_statistics
-from palimpsest.statistics.reference import Reference
-from palimpsest.statistics.tokens import TokenStatistics
+from palimpsest.statistics.passes import DrawsPass, PairPass, read_texts, token_statistics
+from palimpsest.statistics.reference import Reference, exact_revision, split_temperature
+from palimpsest.statistics.tokens import DrawnStatistics, PairStatistics, TokenStatistics
 from palimpsest.statistics.windows import cut
 from tests.tiny_causal_lm import tiny_causal_lm
 
@@ -212,3 +212,66 @@ def test_a_model_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     with pytest.raises(InputError, match="cannot load"):
         Reference.load(str(tmp_path), None, "cpu", "float32")
+
+
+def test_a_hub_models_revision_is_the_commit_that_its_name_means_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    commit, held = "0123456789" * 4, tmp_path / "models--someone--small"
+    (held / "refs").mkdir(parents=True)
+    (held / "refs" / "main").write_text(commit)
+    (held / "snapshots" / commit).mkdir(parents=True)
+    (held / "snapshots" / commit / "config.json").write_text("{}")
+    assert exact_revision("someone/small", None) == commit
+    assert exact_revision("someone/small", "main") == commit
+    with pytest.raises(InputError, match="cannot load someone/other"):
+        exact_revision("someone/other", None)
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "hot", "", "nan", "inf"])
+def test_a_temperature_that_is_none_is_refused(given: str) -> None:
+    with pytest.raises(InputError, match="give a number above 0"):
+        split_temperature(f"pip:smollm2?temperature={given}")
+
+
+def test_a_model_at_a_temperature_is_that_model_with_its_logits_divided(
+    reference: Reference,
+) -> None:
+    hidden = torch.randn(3, 32)
+    warm = reference.at_temperature(2.0)
+    torch.testing.assert_close(warm.head(hidden), reference.head(hidden) / 2)
+    torch.testing.assert_close(warm.at_temperature(0.5).head(hidden), reference.head(hidden))
+    assert warm.name == f"{reference.name}?temperature=2"
+
+
+def test_two_models_that_cut_texts_differently_are_no_pair(
+    reference: Reference, with_bos: Reference
+) -> None:
+    with pytest.raises(InputError, match="cut texts into different tokens"):
+        PairPass(reference, with_bos)
+
+
+@pytest.mark.parametrize("kind", ["pair", "draws"])
+def test_a_pass_of_two_models_is_each_text_alone_whatever_the_batch(
+    reference: Reference, tmp_path: Path, kind: str
+) -> None:
+    other = load(tmp_path, GPT2Config(n_embd=32, n_layer=2, n_head=4, initializer_range=0.3))
+    made = PairPass(other, reference) if kind == "pair" else DrawsPass(other, reference, 5, seed=3)
+    alone = [read_texts(made, [text], max_tokens=48)[0] for text in TEXTS]
+    for batch_tokens in (1, 64, 4096):
+        together = read_texts(made, TEXTS[::-1], max_tokens=48, batch_tokens=batch_tokens)
+        for found, expected in zip(together[::-1], alone, strict=True):
+            np.testing.assert_allclose(found.rows, expected.rows, rtol=1e-4, atol=1e-5)
+
+
+def test_a_pairs_own_columns_are_those_of_its_models(reference: Reference, tmp_path: Path) -> None:
+    other = load(tmp_path, GPT2Config(n_embd=32, n_layer=2, n_head=4, initializer_range=0.3))
+    (read,) = read_texts(PairPass(other, reference), [LONG], max_tokens=48)
+    pair = PairStatistics.of(read)
+    for model, name in ((reference, "logp"), (other, "sampling_logp")):
+        (single,) = token_statistics(model, [LONG], max_tokens=48)
+        np.testing.assert_allclose(getattr(pair, name), single.logp, rtol=1e-4)
+    (read,) = read_texts(DrawsPass(other, reference, 5, 0), [LONG], max_tokens=48)
+    np.testing.assert_allclose(DrawnStatistics.of(read).logp, pair.logp, rtol=1e-4)

@@ -21,7 +21,7 @@ def adopted(
     folder: Path, design: str = "cumulative", wanted: Callable[[str], bool] = bool
 ) -> tuple[list[dict[str, Any]], Report, list[dict[str, str]]]:
     """The samples, the report and its lines."""
-    params = corpus(Path(f"opai-bench:{folder}"))
+    params = corpus(folder, format="opai-bench")
     documents = {d.doc_id: d for d in release_documents(params).documents}
     with Report(folder / "release.csv") as report:
         rows = list(adopt(params, design, documents, wanted, report))
@@ -126,6 +126,7 @@ def test_rounded_ratios_agree(tmp_path: Path) -> None:
         ("ai_spans_char", "[[5]]", "ai_spans_char: no list of pairs"),
         ("ai_spans_char", "none", "ai_spans_char: no list of pairs"),
         ("ai_spans_char", "[[9000, 9001]]", "ai_spans_char: a span outside the text"),
+        ("ai_spans_char", "[[0.5, 5]]", "ai_spans_char: no list of pairs"),
         ("ai_spans_char", "[[-3, 5]]", "ai_spans_char: a span outside the text"),
         ("ai_spans_char", "[[0, 9], [8, 12]]", "ai_spans_char: spans that overlap"),
         ("text", "", "empty text"),
@@ -223,10 +224,38 @@ def test_only_the_generators_and_documents_asked_for_are_adopted(tmp_path: Path)
     rows, report, _ = adopted(tmp_path, wanted=lambda name: name != "gpt-5.4")
     assert {row["generator"] for row in rows} == {"gemini-2.5-flash"}
     assert {generator for generator, _, _ in report.counts} == {"gemini-2.5-flash"}
-    params = corpus(Path(f"opai-bench:{tmp_path}"))
+    params = corpus(tmp_path, format="opai-bench")
     with Report(tmp_path / "release.csv") as report:
         assert list(adopt(params, "cumulative", {}, bool, report)) == []
     assert report.counts["gpt-5.4", "row", "left out: document not taken"] == 9
+
+
+def test_documents_of_a_domain_that_was_not_taken_are_not_mixed_up(tmp_path: Path) -> None:
+    for domain in ("essays", "news"):
+        rows = trajectory(make_document("1", domain=domain), "gpt-5.4")
+        write_release_file(tmp_path, f"default/train/{domain}_gpt-5.4.csv", rows)
+    params = corpus(tmp_path, format="opai-bench", domains=["news"])
+    documents = {d.doc_id: d for d in release_documents(params).documents}
+    with Report(tmp_path / "release.csv") as report:
+        found = list(adopt(params, "cumulative", documents, bool, report))
+    assert [row["domain"] for row in found] == ["news"] * 9
+
+
+def test_a_rejected_row_is_one_line_whatever_else_is_wrong_with_it(tmp_path: Path) -> None:
+    rows = changed(make_document(), 3, tokens="?", version="v9", ai_char_ratio=0.9)
+    write_release_file(tmp_path, GPT, rows)
+    _, report, lines = adopted(tmp_path)
+    assert [line["verdict"] for line in lines] == ["rejected"]
+    assert not any(kind == "column" for _, kind, _ in report.counts)
+
+
+def test_a_human_row_that_no_revision_follows_is_rejected(tmp_path: Path) -> None:
+    rows = [record(make_document(), "gemini-2.5-flash", "base", "none", 0)]
+    write_release_file(tmp_path, "ablations/train/ablation2_essays_gemini-2.5-flash.csv", rows)
+    found, report, lines = adopted(tmp_path, "operation")
+    assert found == []
+    assert [line["column"] for line in lines] == ["human row without any revised version"]
+    assert report.counts["gemini-2.5-flash", "row", "adopted"] == 0
 
 
 def write_coverage(folder: Path, versions: Sequence[str], **values: Any) -> None:
@@ -268,6 +297,7 @@ def test_the_target_that_older_rows_carry_names_the_coverage(tmp_path: Path) -> 
         {**record(document, "gemini-2.5-flash", "v1", "expand", 10), "C_sent_target": 0.1},
         {**record(document, "gemini-2.5-flash", "v2", "expand", 10), "C_sent_target": "x"},
         {**record(document, "gemini-2.5-flash", "v3", "expand", 10), "C_sent_target": ""},
+        {**record(document, "gemini-2.5-flash", "v4", "expand", 10), "C_sent_target": 10},
     ]
     write_release_file(
         tmp_path, "ablations/train/ablation1_essays_expand_gemini-2.5-flash.csv", rows
@@ -277,6 +307,7 @@ def test_the_target_that_older_rows_carry_names_the_coverage(tmp_path: Path) -> 
     assert [line["column"] for line in lines] == [
         "C_sent_target: no number",
         "coverage: neither named nor told by the number of AI sentences",
+        "coverage: not from 1 to 100",
     ]
 
 

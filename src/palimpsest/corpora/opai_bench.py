@@ -17,7 +17,6 @@ from palimpsest.errors import InputError, unknown
 from palimpsest.params import OPERATIONS, Corpus
 from palimpsest.records import Document, Language, Sentence, Span, Split
 
-PREFIX = "opai-bench:"
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 HELD_OUT = ("qwen3-8b",)  # the generators that the paper's averages leave out
 RELEASED = "opai-bench-release"  # what stands for the prompt set of adopted texts
@@ -129,41 +128,33 @@ class Place(NamedTuple):
     coverage: int
 
 
-def is_release(source: str) -> bool:
-    return source.startswith(PREFIX)
+def fetch(name: str, folder: Path) -> None:
+    """Put the files of a dataset of the Hugging Face hub, OWNER/NAME or OWNER/NAME@REVISION, there.
 
-
-def release_folder(source: str) -> Path:
-    """The folder behind `opai-bench:FOLDER` or, fetched into the hub's cache, `opai-bench:ID`.
-
-    ID is OWNER/NAME or OWNER/NAME@REVISION.
+    A second call goes on where the first was stopped.
 
     Raises:
-        InputError: neither a folder nor an id, or a hub that does not answer.
+        InputError: a name that is none, or a hub that does not answer.
     """
-    place = source.removeprefix(PREFIX)
-    if Path(place).is_dir():
-        return Path(place)
-    repository, _, revision = place.partition("@")
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise InputError(f"corpus.source: {place} is no folder: name the release's folder")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
+    repository, _, revision = name.partition("@")
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise InputError(f"{name} is no dataset's name: write OWNER/NAME or OWNER/NAME@REVISION")
     try:
-        folder = snapshot_download(
+        snapshot_download(
             repository,
             repo_type="dataset",
             revision=revision or None,
             allow_patterns=["default/*/*.csv", "ablations/*/*.csv"],
+            local_dir=folder,
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OfflineModeIsEnabled, OSError) as error:
         raise InputError(
-            f"corpus.source: {place} is no folder here and the Hugging Face hub did not give it "
-            f"({type(error).__name__}; the profile demo and HF_HUB_OFFLINE=1 keep the hub out): "
-            f"download the dataset and name its folder, {PREFIX}FOLDER"
+            f"the Hugging Face hub did not give {name} ({type(error).__name__}): get the files in "
+            "another way and name their folder in corpus.source"
         ) from error
-    return Path(folder)
 
 
 def release_files(folder: Path) -> list[ReleaseFile]:
@@ -194,8 +185,8 @@ def _file(path: Path, folder: Path, split: Split) -> ReleaseFile:
             raise InputError(f"{path}: {unknown('ablation', parts[0], ABLATIONS)}")
         design = ABLATIONS[parts.pop(0)]
         operation = next((part for part in parts if part in OPERATIONS), None)
-        coverage = next((int(part) for part in parts if part.isdecimal()), None)
-        parts = [part for part in parts if part != operation and not part.isdecimal()]
+        coverage = next((level for level in LEVELS if str(level) in parts), None)
+        parts = [part for part in parts if part not in (operation, str(coverage))]
     return ReleaseFile(
         path=path,
         name=path.relative_to(folder).as_posix(),
@@ -315,6 +306,23 @@ def sentences_of(row: ReleaseRow) -> tuple[list[str], list[Span]]:
         raise UnusableRowError("sentences: no list") from error
     if not all(isinstance(sentence, str) and sentence.strip() for sentence in sentences):
         raise UnusableRowError("sentences: an entry that is empty or no text")
+    return sentences, _exact_spans(text, sentences) or _spaced_spans(text, sentences)
+
+
+def _exact_spans(text: str, sentences: Sequence[str]) -> list[Span] | None:
+    """The sentences' spans where the text holds them as they stand, else None."""
+    spans, position = [], 0
+    for sentence in sentences:
+        start = text.find(sentence, position)
+        if start < 0 or text[position:start].strip() or sentence != sentence.strip():
+            return None
+        position = start + len(sentence)
+        spans.append(Span(start, position))
+    return None if text[position:].strip() else spans
+
+
+def _spaced_spans(text: str, sentences: Sequence[str]) -> list[Span]:
+    """The sentences' spans, whatever the white space in both."""
     offsets = [i for i, character in enumerate(text) if not character.isspace()]
     compact = "".join(text.split())
     spans, position = [], 0
@@ -326,7 +334,7 @@ def sentences_of(row: ReleaseRow) -> tuple[list[str], list[Span]]:
         spans.append(Span(start, offsets[position - 1] + 1))
     if position != len(compact):
         raise UnusableRowError("sentences: the text goes on after the last")
-    return sentences, spans
+    return spans
 
 
 def tagged(text: str, spans: Sequence[Sequence[int]]) -> str:
@@ -394,19 +402,20 @@ def _coverage(row: ReleaseRow, ai: int, n: int) -> int:
 
     The number tells it where just one level asks for so many sentences, ceil(coverage x n).
     """
-    if (named := _coverage_in(row.version)) is not None:
-        return named
-    if row.file.coverage is not None:
-        return row.file.coverage
-    if target := row.values.get("C_sent_target"):
+    coverage = _coverage_in(row.version) or row.file.coverage
+    if coverage is None and (target := row.values.get("C_sent_target")):
         try:
-            return round(100 * float(target))
-        except ValueError as error:
+            coverage = round(100 * float(target))
+        except (ValueError, OverflowError) as error:
             raise UnusableRowError("C_sent_target: no number") from error
-    possible = [level for level in LEVELS if -(-level * n // 100) == ai]
-    if len(possible) != 1:
-        raise UnusableRowError("coverage: neither named nor told by the number of AI sentences")
-    return possible[0]
+    if coverage is None:
+        possible = [level for level in LEVELS if -(-level * n // 100) == ai]
+        if len(possible) != 1:
+            raise UnusableRowError("coverage: neither named nor told by the number of AI sentences")
+        return possible[0]
+    if not 0 < coverage <= 100:
+        raise UnusableRowError("coverage: not from 1 to 100")
+    return coverage
 
 
 def release_documents(corpus: Corpus) -> Built:
@@ -419,23 +428,27 @@ def release_documents(corpus: Corpus) -> Built:
     Raises:
         InputError: bad input, an id that two domains share, no document at all.
     """
-    files = release_files(release_folder(corpus.source))
+    files = release_files(Path(corpus.source))
     language: Language = "zh" if corpus.language == "zh" else "en"
     wanted = wanted_domains(corpus.domains)
     documents: dict[str, Document] = {}
     first: dict[str, tuple[bytes, str]] = {}  # digest of text and sentences, and place
     seen: dict[str, tuple[str, str]] = {}  # domain and place of each id
+    domains: set[str] = set()
     rejections: list[Rejection] = []
 
     columns = ("domain", "generator", "split", "text", "sentences")
     for row in release_rows(files, corpus.qualify_ids, columns):
+        domains.add(row.domain)
+        if wanted is not None and row.domain not in wanted:
+            continue
         domain, place = seen.setdefault(row.doc_id, (row.domain, row.place))
         if domain != row.domain:
             raise InputError(
                 f"{place} and {row.place} have the same id {row.doc_id!r}: ids must differ between "
                 f"domains; `-S corpus.qualify_ids=true` puts the domain before each id"
             )
-        if not row.is_human or (wanted is not None and row.domain not in wanted):
+        if not row.is_human:
             continue
         try:
             if not row.doc_id.strip():
@@ -451,11 +464,11 @@ def release_documents(corpus: Corpus) -> Built:
         except UnusableRowError as error:
             rejections.append(Rejection(row.doc_id, row.domain, str(error), row.place))
     if wanted is not None:
-        check_present(wanted, {domain for domain, _ in seen.values()}, Path(corpus.source))
+        check_present(wanted, domains, Path(corpus.source))
     rejections += [
         Rejection(doc_id, domain, "no usable v0", place)
         for doc_id, (domain, place) in seen.items()
-        if doc_id not in documents and (wanted is None or domain in wanted)
+        if doc_id not in documents
     ]
     return _sampled(_grouped(documents.values()), rejections, corpus)
 

@@ -8,17 +8,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from palimpsest.detectors.zero_shot import OneModel, ZeroShot
 from palimpsest.records import Reason, Span, Text
 from palimpsest.statistics import criteria
 from palimpsest.statistics.engine import Engine
-from palimpsest.statistics.perturb import Perturbed, Perturber
+from palimpsest.statistics.perturb import Filler, Perturbed, Perturber
 from palimpsest.statistics.tokens import TokenStatistics
-
-if TYPE_CHECKING:
-    from palimpsest.statistics.fillers import Filler
 
 
 @dataclass(kw_only=True)
@@ -69,7 +65,9 @@ class _Perturbation(ZeroShot[PerturbedStatistics]):
     def note(self, tokens: PerturbedStatistics) -> str:
         """How many copies could be filled, and whether that is the papers' way."""
         count = f"{len(tokens.copies)} of {tokens.wanted} copies"
-        return f"variant: gaps filled by {self.settings.filler}; {count}" if self._variant else count
+        return (
+            f"variant: gaps filled by {self.settings.filler}; {count}" if self._variant else count
+        )
 
     def undefined(self, tokens: PerturbedStatistics) -> tuple[Reason, str]:
         if 0 < len(tokens.copies) < tokens.wanted / 2:
@@ -100,7 +98,7 @@ class _Perturbation(ZeroShot[PerturbedStatistics]):
 
         return not is_t5(self.settings.filler, self.settings.filler_revision)
 
-    def _load_filler(self) -> "Filler":
+    def _load_filler(self) -> Filler:
         from palimpsest.statistics.fillers import CausalFiller, T5Filler
         from palimpsest.statistics.reference import Reference
 
@@ -128,7 +126,7 @@ def _of_enough(
     criterion: Callable[[TokenStatistics, Sequence[TokenStatistics]], float],
     tokens: PerturbedStatistics,
 ) -> float:
-    """nan without copies, or where more than half of them could not be filled."""
+    """The criterion, or nan without copies or where more than half of them could not be filled."""
     if not tokens.copies or len(tokens.copies) < tokens.wanted / 2:
         return math.nan
     return criterion(tokens.own, [copy for _, copy in tokens.copies])

@@ -25,6 +25,7 @@ class Entry:
     paper: str
     settings: str = "Settings"
     family: str = ""  # what a zero-shot method reads: one model, two models, draws, perturbations
+    packages: tuple[str, ...] = ()  # modules beside the project's dependencies
 
     @property
     def module(self) -> str:

@@ -57,13 +57,14 @@ class Node:
         assert self.parent
         upper = Node(self.parent, self.start, self.tokens[:at], children=[self])
         upper.read = min(self.read, at)
-        upper.keys = {layer: keys[:, :at] for layer, keys in self.keys.items()}
-        upper.values = {layer: values[:, :at] for layer, values in self.values.items()}
+        # copies: a view would keep the whole prompt's memory for as long as its beginning is kept
+        upper.keys = {layer: keys[:, :at].clone() for layer, keys in self.keys.items()}
+        upper.values = {layer: values[:, :at].clone() for layer, values in self.values.items()}
         self.parent.children[self.parent.children.index(self)] = upper
         self.parent, self.start, self.tokens = upper, self.start + at, self.tokens[at:]
         self.read = max(self.read - at, 0)
-        self.keys = {layer: keys[:, at:] for layer, keys in self.keys.items()}
-        self.values = {layer: values[:, at:] for layer, values in self.values.items()}
+        self.keys = {layer: keys[:, at:].clone() for layer, keys in self.keys.items()}
+        self.values = {layer: values[:, at:].clone() for layer, values in self.values.items()}
         return upper
 
     def store(self, layer: int, keys: Tensor, values: Tensor) -> None:

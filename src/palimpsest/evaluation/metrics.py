@@ -62,20 +62,26 @@ def rank_metrics(ai: np.ndarray, human: np.ndarray) -> dict[str, float]:
 
 
 def weighted_rank_metrics(ai: np.ndarray, human: np.ndarray) -> dict[str, np.ndarray]:
-    """`rank_metrics` of weights (K, R) over K groups of tied scores in ascending order; (R,)."""
-    all_ai, all_human = ai.sum(axis=0), human.sum(axis=0)
-    below = np.cumsum(human, axis=0) - human / 2
+    """`rank_metrics` of weights (K, R) over K groups of tied scores, the highest first; (R,)."""
+    hits, alarms = np.cumsum(ai, axis=0), np.cumsum(human, axis=0)
+    all_ai, all_human = hits[-1], alarms[-1]
     pairs = all_ai * all_human
-    metrics = {"auroc": ratio(np.einsum("kr,kr->r", ai, below), pairs)}
-    hits, alarms = (np.cumsum(weights[::-1], axis=0) for weights in (ai, human))
-    precision = ratio(hits, hits + alarms, 0.0)
-    metrics["auprc"] = _where(pairs > 0, ratio(np.einsum("kr,kr->r", ai[::-1], precision), all_ai))
-    reached = np.vstack([np.zeros_like(all_ai), hits])
+    # alarms are the human units at or above each AI one
+    won = pairs - _inner(ai, alarms) + _inner(ai, human) / 2
+    metrics = {"auroc": ratio(won, pairs)}
     for rate in FALSE_POSITIVE_RATES:
-        groups = (alarms <= rate * all_human + 1e-9).sum(axis=0)
-        tpr = ratio(np.take_along_axis(reached, groups[None], axis=0)[0], all_ai)
-        metrics[tpr_name(rate)] = _where(pairs > 0, tpr)
+        groups = np.count_nonzero(alarms <= rate * all_human + 1e-9, axis=0)
+        reached = np.take_along_axis(hits, np.maximum(groups - 1, 0)[None], axis=0)[0]
+        metrics[tpr_name(rate)] = _where(pairs > 0, ratio(np.where(groups, reached, 0), all_ai))
+    # weights are whole numbers, so where there is an AI unit at least one unit is called AI
+    precision = hits / np.maximum(hits + alarms, 1)
+    metrics["auprc"] = _where(pairs > 0, ratio(_inner(ai, precision), all_ai))
     return metrics
+
+
+def _inner(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    product: np.ndarray = np.einsum("kr,kr->r", a, b)
+    return product
 
 
 def tpr_name(rate: float) -> str:

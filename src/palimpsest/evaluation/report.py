@@ -55,7 +55,7 @@ class Estimates:
         low, high = intervals(self.replicates)
         return self.records.assign(low=low, high=high)
 
-    def where(self, chosen: pd.Series) -> "Estimates":
+    def where(self, chosen: "pd.Series[bool]") -> "Estimates":
         return Estimates(self.records[chosen], self.replicates[chosen.to_numpy(dtype=bool)])
 
 
@@ -182,7 +182,7 @@ class Estimator:
 
     def _units(self, rows: _Rows, cell: _Cell, answers: LevelAnswers) -> None:
         """Metrics of decisions, of scores as probabilities, and of scores as a ranking."""
-        units, judged = answers.units[cell.samples], answers.answered[cell.samples]
+        units, judged = answers.units[cell.samples], answers.answered(cell.samples)
         of = units.sum()
         self._ratios(
             rows, cell, _share("scored"), np.column_stack([judged, units]), judged.sum(), of
@@ -245,9 +245,11 @@ class Estimator:
             table[row, column] = values
             return table
 
-        def add(name: str, sums: np.ndarray, threshold: str = "none") -> None:
+        def add(name: str, sums: np.ndarray, unscored: np.ndarray, threshold: str = "none") -> None:
+            # n counts trajectories that have a value, n_unscored those with an unscored version
             n = (sums[:, 1] > 0).sum()
-            self._ratios(rows, one_each, _share(name), sums, n, len(sums), threshold)
+            of = n + len(np.unique(row[unscored]))
+            self._ratios(rows, one_each, _share(name), sums, n, of, threshold)
 
         # one sample stands for each document
         one_each = _Cell(cell.facts, cell.samples[np.unique(row, return_index=True)[1]])
@@ -255,14 +257,15 @@ class Estimator:
         scores = np.full(len(cell.samples), np.nan)
         scores[answers.scored[cell.samples] == 1] = answers.scores[answers.places(cell.samples)]
         coverage = grid(facts["ai_sentence_ratio"].to_numpy(), np.nan)
-        add("inversions", trajectory.inversions(grid(scores, np.nan), coverage))
-        add("coverage_rho", trajectory.rank_correlations(grid(scores, np.nan), coverage))
+        by_version, unscored = grid(scores, np.nan), np.isnan(scores)
+        add("inversions", trajectory.inversions(by_version, coverage), unscored)
+        add("coverage_rho", trajectory.rank_correlations(by_version, coverage), unscored)
         for source, counts in answers.counts.items():
             passed, alarms, misses, hits = counts[cell.samples].T
             decisions = np.where(passed + misses > 0, 0, np.where(alarms + hits > 0, 1, -1))
             first, detected = trajectory.first_detected(grid(decisions, -1))
-            add("first_detected", first, source)
-            add("detected", detected, source)
+            add("first_detected", first, decisions < 0, source)
+            add("detected", detected, decisions < 0, source)
 
     def _ratios(
         self,
@@ -290,11 +293,12 @@ class Estimator:
 
 def _cells(facts: pd.DataFrame, by: Sequence[str]) -> Iterator[_Cell]:
     given = facts.rename(columns={"target_coverage": "coverage"})
-    group = given.groupby(list(by), sort=False).ngroup().to_numpy()
+    group = given.groupby(list(by), sort=False, dropna=False).ngroup().to_numpy()
     whole = {"version": ALL, "operation": ALL, "coverage": None}
     for members in range(group.max() + 1):
         samples = np.flatnonzero(group == members)
-        own = {str(k): v for k, v in given[list(by)].iloc[samples[0]].to_dict().items()}
+        first = given.iloc[samples[0]]
+        own = {name: None if pd.isna(first[name]) else first[name] for name in by}
         yield _Cell({**whole, **own}, samples)
 
 
@@ -342,32 +346,30 @@ def _mean_over(column: str, estimates: Estimates) -> Estimates:
 def _dips(estimates: Estimates) -> Estimates:
     """The depth of each curve's dip over the versions with AI, in the order of coverage."""
     records = estimates.records
-    curves = estimates.where(
-        records["metric"].isin(DIPS) & (records["coverage"] > 0) & (records["version"] != ALL)
+    on_curve = records["metric"].isin(DIPS) & (records["coverage"] > 0)
+    curves = estimates.where(on_curve & (records["version"] != ALL))
+    records, replicates = curves.records, curves.replicates
+    if records.empty:
+        return curves
+    order, starts = _groups(records, {"version", "operation", "coverage"})
+    coverage, values = (records[name].to_numpy() for name in ("coverage", "value"))
+    kept, depths, of_replicates = [], [], []
+    for start, members in zip(starts, np.split(order, starts[1:]), strict=True):
+        by_coverage = members[np.argsort(coverage[members])]
+        if len(members) >= 3 and (np.diff(coverage[by_coverage]) > 0).all():
+            kept.append(start)
+            depths.append(float(metrics.dip_depth(values[by_coverage])))
+            of_replicates.append(metrics.dip_depth(replicates[by_coverage]))
+    if not kept:
+        return curves.where(pd.Series(False, index=records.index))
+    dips = records.iloc[order[kept]].assign(
+        value=depths, version=ALL, operation=ALL, coverage=np.nan
     )
-    records, replicates = curves.records.reset_index(drop=True), curves.replicates
-    rows: list[dict[str, Any]] = []
-    depths: list[np.ndarray] = []
-    if not records.empty:
-        order, starts = _groups(records, {"version", "operation", "coverage"})
-        for members in np.split(order, starts[1:]):
-            curve = records.iloc[members].sort_values("coverage")
-            if len(curve) < 3 or curve["coverage"].duplicated().any():
-                continue
-            rows.append(
-                {
-                    **{str(k): v for k, v in curve.iloc[0].to_dict().items()},
-                    "metric": f"{curve['metric'].iloc[0]}_dip",
-                    "value": float(metrics.dip_depth(curve["value"].to_numpy())),
-                    "n": int(curve["n"].sum()),
-                    "n_unscored": int(curve["n_unscored"].sum()),
-                    "version": ALL,
-                    "operation": ALL,
-                    "coverage": None,
-                }
-            )
-            depths.append(metrics.dip_depth(replicates[curve.index]))
-    return Estimates(frame(rows, RECORDS), np.array(depths).reshape(len(rows), replicates.shape[1]))
+    dips["metric"] += "_dip"
+    for name in ("n", "n_unscored"):
+        totals = np.add.reduceat(records[name].to_numpy()[order], starts)
+        dips[name] = totals[np.searchsorted(starts, kept)]
+    return Estimates(dips, np.array(of_replicates))
 
 
 def preferred_threshold(records: pd.DataFrame) -> pd.DataFrame:

@@ -38,32 +38,32 @@ class LevelAnswers:
 
     `units` (S,) counts each sample's units. `counts`: by source of the decision (S, 4), as in
     `metrics.decision_metrics`. Scored units lie sample after sample in `labels` and `scores`,
-    `scored` (S,) of each; none where a level has decisions only.
+    from `first` (S,) on, `scored` (S,) of each; none where a level has decisions only.
     """
 
     units: np.ndarray
     counts: dict[str, np.ndarray]
+    first: np.ndarray
     scored: np.ndarray
     labels: np.ndarray
     scores: np.ndarray
 
-    @property
-    def answered(self) -> np.ndarray:
-        """(S,): how many of a sample's units have a score or a decision."""
-        decided = (counts.sum(axis=1) for counts in self.counts.values())
-        answered: np.ndarray = np.maximum.reduce([self.scored, *decided])
+    def answered(self, samples: np.ndarray) -> np.ndarray:
+        """How many units of each of these samples have a score or a decision."""
+        decided = (counts[samples].sum(axis=1) for counts in self.counts.values())
+        answered: np.ndarray = np.maximum.reduce([self.scored[samples], *decided])
         return answered
 
     def places(self, samples: np.ndarray) -> np.ndarray:
         """Where the scored units of these samples lie."""
-        ends = np.cumsum(self.scored)
-        return ranges((ends - self.scored)[samples], self.scored[samples])
+        return ranges(self.first[samples], self.scored[samples])
 
     def only(self, samples: np.ndarray) -> "LevelAnswers":
         places = self.places(samples) if len(self.scores) else np.empty(0, np.int64)
         return LevelAnswers(
             self.units[samples],
             {source: counts[samples] for source, counts in self.counts.items()},
+            np.cumsum(self.scored[samples]) - self.scored[samples],
             self.scored[samples],
             self.labels[places],
             self.scores[places],
@@ -124,7 +124,7 @@ def collect(
         {
             level: answers
             for level, answers in done.items()
-            if level == "document" or answers.answered.any()
+            if level == "document" or answers.scored.any() or answers.counts
         },
         sums if has_spans else None,
     )
@@ -179,7 +179,7 @@ def _facts(batch: pa.RecordBatch) -> pd.DataFrame:
     if "variant" not in batch.schema.names:  # texts of before there were variants
         batch = batch.append_column("variant", pa.array([""] * batch.num_rows, pa.string()))
     facts: pd.DataFrame = batch.select(FACTS).to_pandas()
-    return facts
+    return facts.fillna({"variant": ""})
 
 
 class _Collector:
@@ -228,10 +228,12 @@ class _Collector:
             parts.clear()
             return whole
 
+        scored = joined(self.scored)
         return LevelAnswers(
             joined(self.units),
             {source: joined(self.counts[source]) for source in sorted(self.counts)},
-            joined(self.scored),
+            np.cumsum(scored) - scored,
+            scored,
             joined(self.labels),
             joined(self.scores),
         )

@@ -116,7 +116,8 @@ def _drawn_columns(
 
 def drawn(logits: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
     """(T, N) ids where the cumulative distributions of (T, V) logits pass (T, N) numbers < 1."""
-    # float64: the steps of a float32 sum near one are wider than many a token
-    cumulative = logits.float().softmax(1).cumsum(1, dtype=torch.float64)
-    tokens = torch.searchsorted(cumulative, uniforms * cumulative[:, -1:], right=True)
-    return tokens.clamp_(max=cumulative.shape[1] - 1)
+    # float64: the steps of a float32 sum near one are wider than many a token; MPS has none
+    place = torch.device("cpu") if logits.device.type == "mps" else logits.device
+    cumulative = logits.to(place).float().softmax(1).cumsum(1, dtype=torch.float64)
+    tokens = torch.searchsorted(cumulative, uniforms.to(place) * cumulative[:, -1:], right=True)
+    return tokens.clamp_(max=cumulative.shape[1] - 1).to(logits.device)

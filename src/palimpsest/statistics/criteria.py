@@ -85,6 +85,8 @@ def fast_detectgpt_pair(tokens: PairStatistics) -> float:
 
 def fast_detectgpt_sampled(tokens: DrawnStatistics) -> float:
     """The same curvature, estimated from draws as in the paper's section 2.2."""
+    if not len(tokens):
+        return math.nan
     return discrepancy(_mean(tokens.logp), tokens.drawn.mean(1, dtype=np.float64))
 
 

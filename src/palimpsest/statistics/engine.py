@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from palimpsest.statistics.cache import Cache
+from palimpsest.statistics.cache import Cache, code_digest
 from palimpsest.statistics.tokens import Read
 
 if TYPE_CHECKING:
     from palimpsest.statistics.passes import Pass
     from palimpsest.statistics.reference import Reference
-
-# Part of every key: raise it with any change to what a pass computes.
-_VERSION = 1
 
 # Texts that are read, and kept, together: what a killed run loses at most, and what memory holds.
 # Fewer with more than 100 draws for each token.
@@ -79,7 +76,7 @@ class Engine:
         reading = self.reading
         return json.dumps(
             {
-                "version": _VERSION,
+                "code": code_digest("columns", "passes", "reference", "tokens", "windows"),
                 "kind": reading.kind,
                 "models": self._pinned,
                 "max_tokens": reading.max_tokens,

@@ -160,7 +160,7 @@ class CausalFiller:
         texts: list[str] = []
         for first in range(0, len(starts), _GAPS_AT_ONCE):
             here = slice(first, first + _GAPS_AT_ONCE)
-            draws = torch.from_numpy(uniforms[here]).to(reference.device)
+            draws = torch.from_numpy(uniforms[here])
             past = copy.deepcopy(read.past_key_values)
             past.batch_repeat_interleave(len(draws))
             tokens = self._drawn(past, read.last_hidden_state[0], ends[here], draws)

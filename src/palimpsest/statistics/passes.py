@@ -104,8 +104,7 @@ class DrawsPass(Pass):
         return 1 + self.draws
 
     def inputs(self, batch: Batch) -> list[torch.Tensor]:
-        uniforms = torch.cat([self._uniforms(*part) for part in batch.parts])
-        return [batch.targets, uniforms.to(batch.targets.device)]
+        return [batch.targets, torch.cat([self._uniforms(*part) for part in batch.parts])]
 
     def _uniforms(self, text: str, first: int, positions: int) -> torch.Tensor:
         digest = hashlib.sha256(f"{self.seed} {first} {text}".encode()).digest()

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from palimpsest.records import Language, Span
-from palimpsest.statistics.cache import Cache
+from palimpsest.statistics.cache import Cache, code_digest
 from palimpsest.statistics.engine import digest
 
 # The authors' settings: gaps of two words with a word between them, in three tenths of the text,
@@ -18,8 +18,6 @@ _WORDS, _BUFFER, _SHARE = 2, 1, 0.3
 
 # A copy whose gaps could not be filled is masked anew so many times.
 _ATTEMPTS = 10
-
-_VERSION = 1
 
 
 class Edit(NamedTuple):
@@ -88,7 +86,7 @@ def gaps(words: Sequence[Span], random: np.random.Generator) -> list[Span]:
 class Perturber:
     """`count` copies of a text, the same ones for the same text and seed.
 
-    `filler` loads the model, on first need; `identity` is its name and whatever else decides its fills.
+    `filler` loads the model, on first need; `identity` is its name and what else decides its fills.
     """
 
     def __init__(
@@ -103,8 +101,8 @@ class Perturber:
         self.count, self.seed, self.cache = count, seed, cache
         self.model = identity[0]
         self.key = json.dumps(
-            {"version": _VERSION, "kind": "perturbed", "filler": identity, "count": count,
-             "seed": seed}
+            {"code": code_digest("perturb", "fillers", "columns"), "kind": "perturbed",
+             "filler": identity, "count": count, "seed": seed}
         )  # fmt: skip
 
     def perturb(self, text: str, words: Sequence[Span], language: Language) -> list[Perturbed]:

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +19,6 @@ from palimpsest.corpora.opai_bench import (
     listed,
     place_of,
     release_files,
-    release_folder,
     release_rows,
     sentences_of,
     tagged,
@@ -37,11 +37,12 @@ class Report:
     """Every row that was rejected or disagrees with itself, as a CSV, and counts of all rows.
 
     `counts` is by (generator, kind, reason): what became of rows, which columns disagree in how
-    many rows, and how many trajectories lack versions.
+    many rows, and how many trajectories lack versions. A rejected row's columns do not count.
     """
 
     path: Path
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    _pending: list[tuple[str, str, str]] = field(default_factory=list)
     _file: Any = None
     _lines: Any = None
 
@@ -67,11 +68,19 @@ class Report:
             min(len(released), len(derived)),
         )
         shown = slice(max(0, start - _EXCERPT // 2), start + _EXCERPT // 2)
-        self._write(row, "derived", column, released[shown], derived[shown])
-        self.counts[row.generator, "column", column] += 1
+        self._pending.append((column, released[shown], derived[shown]))
+
+    def adopted(self, row: ReleaseRow) -> None:
+        for cells in self._pending:
+            self._lines.writerow([row.file.name, row.number, "derived", *cells])
+        for column in {column for column, _, _ in self._pending}:
+            self.counts[row.generator, "column", column] += 1
+        self._pending.clear()
+        self.counts[row.generator, "row", "adopted"] += 1
 
     def rejected(self, row: ReleaseRow, reason: str) -> None:
-        self._write(row, "rejected", reason, "", "")
+        self._pending.clear()
+        self._lines.writerow([row.file.name, row.number, "rejected", reason, "", ""])
         self.counts[row.generator, "row", f"rejected: {reason}"] += 1
 
     def rows(self) -> list[dict[str, Any]]:
@@ -80,9 +89,6 @@ class Report:
             {"generator": generator, "kind": kind, "operation": "all", "reason": reason, "count": n}
             for (generator, kind, reason), n in sorted(self.counts.items())
         ]
-
-    def _write(self, row: ReleaseRow, *cells: str) -> None:
-        self._lines.writerow([row.file.name, row.number, *cells])
 
 
 def adopt(
@@ -100,7 +106,7 @@ def adopt(
     Raises:
         InputError: bad files, a design that the release does not have.
     """
-    files = [f for f in release_files(release_folder(corpus.source)) if f.design == design]
+    files = [f for f in release_files(Path(corpus.source)) if f.design == design]
     if not files:
         raise InputError(f"{corpus.source} has no texts of the design {design!r}")
     shared: dict[str, tuple[ReleaseRow, dict[str, Any]]] = {}  # human rows without a variant
@@ -110,12 +116,13 @@ def adopt(
     for row in release_rows(files, corpus.qualify_ids):
         if not wanted(row.generator):
             continue
-        if row.doc_id not in documents:
+        document = documents.get(row.doc_id)
+        if document is None or document.domain != row.domain:
             report.counts[row.generator, "row", "left out: document not taken"] += 1
             continue
         base = f"{row.doc_id}/{row.generator}/{design}"
         try:
-            sample = _sample(row, documents[row.doc_id], report)
+            sample = _sample(row, document, report)
             variant = sample["variant"]
             key = f"{base}/{variant}/{sample['version']}"
             if key in known:
@@ -124,7 +131,7 @@ def adopt(
         except UnusableRowError as error:
             report.rejected(row, str(error))
             continue
-        report.counts[row.generator, "row", "adopted"] += 1
+        report.adopted(row)
         if design == "operation" and not variant:
             shared[base] = row, sample
             found = [{**sample, "variant": other} for other in sorted(variants[base])]
@@ -210,7 +217,7 @@ def _ai_spans(row: ReleaseRow, text: str, report: Report) -> list[Span]:
     """The row's AI spans, ordered, disjoint, none empty or beyond the text."""
     try:
         released = sorted(
-            (int(start), int(end)) for start, end in listed(row.values["ai_spans_char"])
+            (index(start), index(end)) for start, end in listed(row.values["ai_spans_char"])
         )
     except (ValueError, TypeError) as error:
         raise UnusableRowError("ai_spans_char: no list of pairs") from error
@@ -290,8 +297,12 @@ def _sentence_ids(row: ReleaseRow, document: Document, n: int, report: Report) -
         own = listed(row.values["sentence_ids"])
     except (KeyError, ValueError):
         own = []
-    if len(set(map(str, own))) == n:
-        return list(map(str, own))
+    if (
+        len(own) == n
+        and all(isinstance(i, str) and i.isascii() for i in own)
+        and len(set(own)) == n
+    ):
+        return own
     ids = [sentence.id for sentence in document.sentences]
     if len(ids) == n:
         return ids

@@ -7,6 +7,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from palimpsest.corpora.segment import sentences
 from palimpsest.params import Trajectory as TrajectoryParams
 from palimpsest.records import SENTENCE_BREAK, Document
 from palimpsest.trajectories.designs import Route, Version, routes
@@ -182,6 +183,7 @@ def build_trajectories(
                 tally.finished += 1
                 yield from trajectory.rows
 
+    sentences("One. Two.", "en")  # loads Punkt now, not while a server's first replies wait
     title = f"{brief.design}, {brief.generator}"
     with tqdm(total=total, desc=title, unit="sentence", smoothing=0.1) as bar:
         for answered in editor.serve(pull):

@@ -1,0 +1,54 @@
+"""What `palimpsest detectors` says: each detector's models in a profile, and whether it runs."""
+
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from palimpsest.detectors.registry import Entry
+from palimpsest.models import is_here
+
+# A profile names models as pip:<name>, as a hub id or as a folder.
+_MODEL = re.compile(r"pip:\S+|[A-Za-z][\w.-]*/[\w.-]+")
+
+# Billions of weights, where a hub id tells them; GPT-2 XL's does not.
+_BILLIONS = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
+_UNTOLD = {"gpt2-xl": 1.6}
+
+# Weights in bfloat16, and a fifth more for what a pass holds.
+_BYTES_A_WEIGHT = 2.4
+
+
+def models_of(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of models among a detector's settings, each once."""
+    values = (
+        v for value in settings.values() for v in (value if isinstance(value, list) else [value])
+    )
+    names = (v.partition("?")[0] for v in values if isinstance(v, str) and _MODEL.fullmatch(v))
+    return tuple(dict.fromkeys(names))
+
+
+def ability(entry: Entry, models: tuple[str, ...]) -> str:
+    """Whether this machine can run the detector as it is, and else what is missing."""
+    missing = [f"package {name}" for name in entry.packages if find_spec(name) is None]
+    missing += [f"download of {name}" for name in models if not is_here(name)]
+    need = sum(map(_gibibytes, models))
+    if need > 4 and (have := _gpu_memory()) < need:
+        missing.append(f"{need:.0f} GiB of GPU memory, not {have:.0f}")
+    return f"needs {', '.join(missing)}" if missing else "runs here"
+
+
+def _gibibytes(model: str) -> float:
+    name = model.rpartition("/")[2]
+    told = _BILLIONS.search(name)
+    billions = float(told[1]) if told else _UNTOLD.get(name, 0.0)
+    return billions * 1e9 * _BYTES_A_WEIGHT / 2**30
+
+
+def _gpu_memory() -> float:
+    """GiB of the first GPU, 0 without one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return 0.0
+    return float(torch.cuda.get_device_properties(0).total_memory / 2**30)

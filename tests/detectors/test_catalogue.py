@@ -1,0 +1,72 @@
+"""What a user is told about which detectors can run on this machine."""
+
+from pathlib import Path
+
+import pytest
+
+from palimpsest.cli import main
+from palimpsest.detectors import catalogue
+from palimpsest.detectors.catalogue import ability, models_of
+from palimpsest.detectors.registry import REGISTRY, Entry
+from tests.tiny_causal_lm import tiny_causal_lm
+
+PLAIN = Entry("module:Class", "zero-shot", "document", "a paper")
+
+
+@pytest.fixture(autouse=True)
+def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PALIMPSEST_CACHE", str(tmp_path / "cache"))
+
+
+def test_models_are_found_among_any_settings_once_and_without_their_temperature() -> None:
+    settings = {
+        "sampling": "pip:smollm2?temperature=1.1",
+        "scoring": "pip:smollm2",
+        "judges": ["someone/judge-7b"],
+        "revision": None,
+        "long_text": "windows",
+        "max_tokens": 512,
+    }
+    assert models_of(settings) == ("pip:smollm2", "someone/judge-7b")
+
+
+def test_a_detector_without_models_or_with_a_model_in_a_folder_runs(tmp_path: Path) -> None:
+    assert ability(PLAIN, ()) == "runs here"
+    assert ability(PLAIN, (str(tiny_causal_lm(tmp_path / "model")),)) == "runs here"
+
+
+def test_a_package_that_is_not_installed_and_a_model_that_is_not_here_are_named() -> None:
+    entry = Entry("module:Class", "zero-shot", "document", "a paper", packages=("no_such_module",))
+    found = ability(entry, ("pip:minilm", "someone/small"))
+    assert found == (
+        "needs package no_such_module, download of pip:minilm, download of someone/small"
+    )
+
+
+@pytest.mark.parametrize(
+    ("models", "memory", "expected"),
+    [
+        (("tiiuae/falcon-7b", "tiiuae/falcon-7b-instruct"), 80, None),
+        (("tiiuae/falcon-7b", "tiiuae/falcon-7b-instruct"), 24, "31 GiB of GPU memory, not 24"),
+        (("EleutherAI/gpt-neo-2.7B",), 0, "6 GiB of GPU memory, not 0"),
+        (("openai-community/gpt2-xl",), 0, None),
+        (("someone/deberta-v3-base",), 0, None),
+    ],
+)
+def test_memory_is_asked_for_by_the_size_in_a_models_name(
+    models: tuple[str, ...], memory: int, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "_gpu_memory", lambda: float(memory))
+    found = ability(PLAIN, models)
+    assert (expected in found) if expected else ("GPU" not in found)
+
+
+def test_the_command_lists_every_detector_with_the_models_of_both_profiles(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["detectors"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert set(lines) == set(REGISTRY)
+    assert "demo: pip:smollm2" in lines["lapd"]
+    assert "paper: meta-llama/Llama-2-7b-hf + meta-llama/Llama-2-7b-chat-hf" in lines["lapd"]
+    assert "runs here" in lines["majority"]

@@ -1,0 +1,77 @@
+"""From a release on disk to artifacts and back, through the stages and the command line."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from palimpsest.cli import main
+from palimpsest.params import load_params
+from palimpsest.records import read_rows
+from palimpsest.stages import STAGES
+from tests.documents import make_document
+from tests.releases import trajectory, write_release_file
+
+GENERATORS = {"gpt-5.4": ("train", "dev", "test"), "qwen3-8b": ("test",)}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with params for a release in which each split has a document."""
+    params = yaml.safe_load(Path("params.yaml").read_text())
+    params["corpus"] |= {"source": "release", "format": "opai-bench", "documents_per_domain": None}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
+    for generator, splits in GENERATORS.items():
+        for split in splits:
+            rows = trajectory(make_document(split, n=10 + len(split)), generator, split)
+            name = f"default/{split}/essays_{generator}.csv"
+            write_release_file(tmp_path / "release", name, rows)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DVC_ROOT", raising=False)
+    return tmp_path
+
+
+def run(*stages: str) -> None:
+    for stage in stages:
+        STAGES[stage](load_params())
+
+
+def test_a_release_becomes_artifacts_with_its_own_splits(project: Path) -> None:
+    run("corpus", "generate", "split")
+    splits = pd.read_parquet("artifacts/splits.parquet").set_index("doc_id")["split"]
+    assert splits.to_dict() == {"train": "train", "dev": "dev", "test": "test"}
+    texts = list(read_rows(Path("artifacts/texts/cumulative")))
+    assert [row["generator"] for row in texts] == ["gpt-5.4"] * 27
+    held_out = list(read_rows(Path("artifacts/texts-held-out/cumulative")))
+    assert [row["generator"] for row in held_out] == ["qwen3-8b"] * 9
+    for folder in ("texts", "texts-held-out"):
+        report = Path(f"artifacts/{folder}/cumulative/release.csv").read_text()
+        assert report.count("\n") == 1
+    revisions = pd.read_csv("artifacts/revisions.csv")
+    assert revisions.loc[revisions["reason"] == "adopted", "count"].tolist() == [27, 9]
+    statistics = pd.read_csv("artifacts/statistics.csv")
+    assert statistics.groupby("generator")["samples"].sum().to_dict() == {
+        "all": 27,
+        "gpt-5.4": 27,
+        "qwen3-8b": 9,
+    }
+
+
+def test_what_was_adopted_is_exported_as_it_was(project: Path) -> None:
+    run("corpus", "generate", "split")
+    assert main(["export", "--format", "opai-bench", "--output", "out"]) == 0
+    for file in Path("release").rglob("*.csv"):
+        ours = pd.read_csv(Path("out") / file.relative_to("release"), dtype=str)
+        released = pd.read_csv(file, dtype=str)
+        own = ours.drop(columns="record_id")  # the release names its rows in its own way
+        pd.testing.assert_frame_equal(own, released.drop(columns="record_id"))
+    assert main(["export", "--format", "opai-bench", "--output", "out"]) == 2
+
+
+def test_a_release_without_one_usable_row_stops_the_stage(project: Path) -> None:
+    run("corpus")
+    for file in Path("release/default").rglob("*.csv"):
+        frame = pd.read_csv(file, dtype=str)
+        frame.assign(ai_spans_char="?").to_csv(file, index=False)
+    assert main(["generate"]) == 2

@@ -136,9 +136,9 @@ def _compress(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _smooth(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    independent = {(c.name, c.regime): c for c in evidence.runs.of_design("independent")}
+    independent = {c.apart_from_design: c for c in evidence.runs.of_design("independent")}
     for cumulative in evidence.runs.of_design("cumulative"):
-        other = independent.get((cumulative.name, cumulative.regime))
+        other = independent.get(cumulative.apart_from_design)
         if other is None:
             continue
         level = evidence.own_level(cumulative)

@@ -40,7 +40,7 @@ def _measured(folder: Path) -> dict[str, float]:
         log(BENCHMARK, detector, regime, design, native, seed)
         count += 1
     for native, regime, detector in DETECTORS[:8]:
-        log(BENCHMARK, detector, regime, "cumulative", native, documents=8)
+        log(BENCHMARK, detector, regime, "cumulative", native, documents=16)
         count += 1
     begin = time.perf_counter()
     found = evaluations(BENCHMARK)

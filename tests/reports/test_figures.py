@@ -13,7 +13,9 @@ from tests.reports.synthetic import evaluation
 def test_every_figure_of_the_paper_has_a_description() -> None:
     assert printed("opai_figures")["figure"].tolist() == [str(n) for n in range(2, 22)]
     titles = [Grid(n).title for n in range(2, 22)]
-    assert titles[0] == "Acc at document level by version, zero-shot detectors, design cumulative"
+    assert (
+        titles[0] == "Accuracy at document level by version, zero-shot detectors, design cumulative"
+    )
 
 
 def test_a_figure_has_a_row_for_each_generator_and_a_column_for_each_domain() -> None:
@@ -30,7 +32,7 @@ def test_a_figure_has_a_row_for_each_generator_and_a_column_for_each_domain() ->
     [
         (14, "coverage", {"compress", "expand", "paraphrase"}),
         (18, "operation", {"25 %", "50 %", "75 %"}),
-        (21, "independent", {"Acc", "F1-AI"}),
+        (21, "independent", {"Accuracy", "F1-AI"}),
     ],
 )
 def test_the_other_designs_have_their_own_rows(number: int, design: str, rows: set[str]) -> None:

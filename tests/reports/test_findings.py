@@ -7,7 +7,7 @@ import pytest
 from palimpsest.reports.findings import as_json, findings
 from palimpsest.reports.formats import Table
 from palimpsest.reports.runs import choose
-from palimpsest.reports.tables import MissingError
+from palimpsest.reports.tables import MissingError, summary
 from palimpsest.tracking import evaluations
 from tests.reports.store import log
 from tests.reports.synthetic import evaluation
@@ -68,6 +68,20 @@ def test_all_claims_are_on_the_table_with_their_counts(table: Table) -> None:
     assert "below 0 for 8 of 9 detectors" in table.notes[0]
     assert sum(row[0] != "" for row in table.rows) == 5
     assert '"claim": "Dip at v4"' in as_json(table)
+
+
+def test_an_estimate_is_the_difference_of_the_numbers_in_the_tables(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path_factory.mktemp("project")))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    log(BENCHMARK, "low", "zero-shot", "cumulative", "word", documents=8, judged=True)
+    runs = choose(evaluations(BENCHMARK))
+    (table,) = findings(runs)
+    (printed,) = summary(runs)
+    f1 = {v: float(printed.rows[1][printed.header.index(v)]) for v in ("v3", "v4", "v5")}
+    estimate = of(table, "Dip at v4", "low").query("measure == 'F1-AI'")["estimate"].item()
+    assert 100 * estimate == pytest.approx(f1["v4"] - (f1["v3"] + f1["v5"]) / 2, abs=0.1)
 
 
 def test_one_document_is_too_small_to_say(

@@ -32,6 +32,7 @@ DASHES = ("-", "--", ":", "-.")
 GAP = 0.12  # between panels, in panels
 LINES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the grid
 
+_TITLES = {**METRICS, "accuracy": "Accuracy"}
 _LEVELS = {
     "document": ("document",),
     "sentence": ("sentence",),
@@ -169,7 +170,7 @@ def detectability(runs: Runs) -> list[Figure]:
 
 
 def _title(metrics: str) -> str:
-    return " and ".join(METRICS[metric] for metric in metrics.split(" and "))
+    return " and ".join(_TITLES[metric] for metric in metrics.split(" and "))
 
 
 def names(
@@ -203,7 +204,7 @@ def _in_rows(points: pd.DataFrame, by: str) -> pd.DataFrame:
     means = points[is_mean(points)]
     match by:
         case "metric":
-            return means.assign(row=means["metric"].map(METRICS))
+            return means.assign(row=means["metric"].map(_TITLES))
         case "operation":
             return means.assign(row=means["variant"])
         case "coverage":

@@ -101,8 +101,9 @@ def html(table: Table) -> str:
     if table.groups:
         spans = [f'<th colspan="{n}">{html_escape(title)}</th>' for title, n in table.groups]
         lines.append("<tr>" + "".join(spans) + "</tr>")
-    lines.append("<tr>" + "".join(f"<th>{html_escape(name)}</th>" for name in table.header))
-    lines.append("</tr></thead><tbody>")
+    kinds = [_kind(cell) for cell in table.rows[0]] if table.rows else [""] * len(table.header)
+    names = [f"<th{k}>{html_escape(n)}</th>" for k, n in zip(kinds, table.header, strict=True)]
+    lines.append("<tr>" + "".join(names) + "</tr></thead><tbody>")
     listed: set[str] = set()
     for row, runs in zip(table.rows, table.sources or [()] * len(table.rows), strict=True):
         start = ' class="start"' if row[0] else ""
@@ -121,6 +122,9 @@ def html(table: Table) -> str:
 
 
 def _cell(text: str) -> str:
+    return f"<td{_kind(text)}>{html_escape(text)}</td>"
+
+
+def _kind(text: str) -> str:
     """Numbers stand right, as the page's style has it, words left."""
-    kind = "" if re.match(r"[\d−–]|$", text) else ' class="text"'
-    return f"<td{kind}>{html_escape(text)}</td>"
+    return "" if re.match(r"[\d−–]|$", text) else ' class="text"'

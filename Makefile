@@ -5,7 +5,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export DO_NOT_TRACK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data repro test tables ui experiment experiments serve-generator lint bench clean
+.PHONY: help setup data repro test test-browser tables ui experiment experiments serve-generator
+.PHONY: lint bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -31,7 +32,10 @@ repro: setup ## the demo, end to end: a zero-shot and a trained detector, then t
 	palimpsest tables
 
 test: $(VENV)/.installed ## the tests
-	python -m pytest
+	python -m pytest -m "not browser"
+
+test-browser: $(VENV)/.installed ## the report, a trajectory and the MLflow UI in headless Chromium
+	python -m pytest -m browser tests/browser
 
 tables: $(VENV)/.installed ## write reports/ from the runs in the MLflow store
 	palimpsest tables

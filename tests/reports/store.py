@@ -28,6 +28,7 @@ def log(
     native: str = "document",
     seed: int = 0,
     documents: int = 8,
+    compress: float = 0.5,
 ) -> None:
     """One finished evaluation, with the artifacts and the curves that a real one has."""
     params = synthetic.params(detector, regime, design, seed, documents=str(documents))
@@ -50,7 +51,7 @@ def log(
         samples = pa.Table.from_pylist(list(synthetic.texts(design, documents)), schema=TEXTS)
         pq.write_table(samples.select(TEXT_COLUMNS), folder / "samples.parquet")
         run.artifact(folder / "samples.parquet")
-        rows = synthetic.predictions(detector, design, native, documents, seed)
+        rows = synthetic.predictions(detector, design, native, documents, seed, compress)
         write_rows(folder / "predictions.parquet", PREDICTIONS, rows)
         run.artifact(folder / "predictions.parquet")
         if design in ("cumulative", "independent"):

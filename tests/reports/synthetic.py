@@ -127,12 +127,12 @@ def texts(design: str, documents: int = 1) -> Iterator[dict[str, Any]]:
 
 
 def predictions(
-    detector: str, design: str, native: str, documents: int, seed: int = 0
+    detector: str, design: str, native: str, documents: int, seed: int = 0, compress: float = 0.5
 ) -> Iterator[dict[str, Any]]:
-    """Scores above those of human texts, less so where text is compressed."""
+    """Scores above those of human texts, by `compress` less so where text is compressed."""
     rng = np.random.default_rng([seed, crc32(f"{detector}{design}".encode())])
     for row in texts(design, documents):
-        shift = 0.5 * (row["operation"] == "compress")
+        shift = compress * (row["operation"] == "compress")
         labels = {"sentence": row["sentence_labels"], "word": row["word_labels"]}
         fine = {
             level: (np.array(of) * (1.5 - shift) + rng.normal(size=len(of))).astype(np.float32)

@@ -162,7 +162,7 @@ def test_a_demo_says_that_it_is_one() -> None:
 def test_text_is_escaped_for_latex_and_html() -> None:
     assert escape("50 % of a_b & −1 ± 2") == r"50 \% of a\_b \& $-$1 $\pm$ 2"
     table = Table("t", "c", ["<b>"], [["a & <i>"]], pd.DataFrame())
-    assert "<td>a &amp; &lt;i&gt;</td>" in html(table)
+    assert ">a &amp; &lt;i&gt;</td>" in html(table)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed")

@@ -132,9 +132,12 @@ def replicates_of(
 ) -> dict[tuple[str, ...], tuple[float, np.ndarray]]:
     """The run's numbers by metric, variant and version, each with its replicates."""
     answered = run.answered()
-    answered = answered.only(np.flatnonzero(answered.facts["doc_id"].isin(documents)))
+    facts = answered.facts
+    chosen = facts["doc_id"].isin(documents) & ~facts["generator"].isin(run.context.held_out)
+    answered = answered.only(np.flatnonzero(chosen))
     context = replace(run.context, resamples=resamples, seed=seed)
-    estimates = Estimator(answered, run.thresholds, context).at(level)
+    dips = any(metric.endswith("_dip") for metric in metrics)
+    estimates = Estimator(answered, run.thresholds, context).at(level, dips=dips)
     records = estimates.records
     wanted = (
         (records["generator"] == MEAN)

@@ -164,8 +164,8 @@ class Estimator:
     def levels(self) -> list[str]:
         return [*self.answered.levels, *(["span"] if self.answered.spans is not None else [])]
 
-    def at(self, level: str) -> Estimates:
-        """All estimates at a level, means and what spans versions included."""
+    def at(self, level: str, *, dips: bool = True) -> Estimates:
+        """All estimates at a level, means and what spans versions included; dips if wanted."""
         rows = _Rows(level, self.thresholds.get(level, {}), self.context)
         for cell in self.cells:
             if level == "span":
@@ -178,7 +178,7 @@ class Estimator:
         own = rows.estimates()
         own = _joined([own, _mean_over("generator", own.where(~own.records["held_out"]))])
         own = _joined([own, _mean_over("domain", own)])
-        return _joined([own, _dips(own)])
+        return _joined([own, _dips(own)]) if dips else own
 
     def _units(self, rows: _Rows, cell: _Cell, answers: LevelAnswers) -> None:
         """Metrics of decisions, of scores as probabilities, and of scores as a ranking."""

@@ -52,22 +52,30 @@ class Evidence:
     """
 
     runs: Runs
-    _known: dict[tuple[str, str, frozenset[str] | None], Curves] = field(default_factory=dict)
+    _saved: dict[str, Saved] = field(default_factory=dict)
+    _documents: dict[str, frozenset[str]] = field(default_factory=dict)
+    _curves: dict[tuple[str, str, frozenset[str]], Curves] = field(default_factory=dict)
+
+    def documents(self, configuration: Configuration) -> frozenset[str]:
+        run = configuration.runs[-1]
+        if run.run_id not in self._documents:
+            self._saved[run.run_id] = _saved(run)
+            self._documents[run.run_id] = frozenset(self._saved[run.run_id].documents())
+        return self._documents[run.run_id]
 
     def curves(
-        self, configuration: Configuration, level: str, documents: frozenset[str] | None = None
+        self, configuration: Configuration, level: str, only: frozenset[str] | None = None
     ) -> Curves:
-        """The mean over generators and domains; `documents` restricts it to these."""
-        run = configuration.runs[-1]
-        key = (run.run_id, level, documents)
-        if key not in self._known:
-            saved = _saved(run)
-            chosen = documents or frozenset(saved.documents())
+        """The mean over generators and domains; `only` restricts it to these documents."""
+        run_id = configuration.runs[-1].run_id
+        documents = only or self.documents(configuration)
+        if (run_id, level, documents) not in self._curves:
             numbers = replicates_of(
-                saved, set(chosen), level, (*MEASURES, "accuracy"), MEAN, RESAMPLES, seed=0
-            )
-            self._known[key] = Curves(numbers, len(chosen))
-        return self._known[key]
+                self._saved[run_id], set(documents), level, (*MEASURES, "accuracy"), MEAN,
+                RESAMPLES, seed=0,
+            )  # fmt: skip
+            self._curves[run_id, level, documents] = Curves(numbers, len(documents))
+        return self._curves[run_id, level, documents]
 
     def own_level(self, configuration: Configuration) -> str:
         level = self.runs.level_of(configuration, LEVELS)
@@ -128,17 +136,16 @@ def _compress(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _smooth(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    independent = {(c.name, c.regime): c for c in evidence.runs.of_design("independent")}
+    independent = {c.apart_from_design: c for c in evidence.runs.of_design("independent")}
     for cumulative in evidence.runs.of_design("cumulative"):
-        other = independent.get((cumulative.name, cumulative.regime))
+        other = independent.get(cumulative.apart_from_design)
         if other is None:
             continue
         level = evidence.own_level(cumulative)
-        ids = [frozenset(_saved(c.runs[-1]).documents()) for c in (cumulative, other)]
-        common = ids[0] & ids[1]
-        restricted = [None if common == own else common for own in ids]
-        both = [evidence.curves(c, level, only)
-                for c, only in zip((cumulative, other), restricted, strict=True)]  # fmt: skip
+        common = evidence.documents(cumulative) & evidence.documents(other)
+        if not common:
+            continue
+        both = [evidence.curves(c, level, common) for c in (cumulative, other)]
         for metric in MEASURES:
             found = [curves.along(metric, "", SCHEDULE) for curves in both]
             rough = [np.abs(np.diff(y, n=2, axis=0)).mean(axis=0) for y in found if y is not None]

@@ -1,7 +1,6 @@
 """One table, four formats: Markdown, LaTeX with booktabs, CSV, and HTML."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape as html_escape
 from pathlib import Path
@@ -25,7 +24,8 @@ class Table:
     """Printed cells, and `data`: the same numbers unrounded, each with the run that it is from.
 
     `groups` are (title, number of columns) above the header; the first column starts a block where
-    it is not empty. `sources` are the ids of the runs behind each row, none for printed numbers.
+    it is not empty. `sources` are the ids of the runs behind each row, none for printed numbers;
+    `lists_runs` where a link to a run leads to its row here.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Table:
     groups: list[tuple[str, int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     sources: list[tuple[str, ...]] = field(default_factory=list)
+    lists_runs: bool = False
 
 
 def write(table: Table, folder: Path) -> list[Path]:
@@ -102,14 +103,24 @@ def html(table: Table) -> str:
         lines.append("<tr>" + "".join(spans) + "</tr>")
     lines.append("<tr>" + "".join(f"<th>{html_escape(name)}</th>" for name in table.header))
     lines.append("</tr></thead><tbody>")
-    sources: Sequence[tuple[str, ...]] = table.sources or [()] * len(table.rows)
-    for row, runs in zip(table.rows, sources, strict=True):
-        first, *rest = map(html_escape, row)
-        title = f' title="{"run " + ", ".join(runs)}"' if runs else ""
-        if runs and first:
-            first = f'<a href="#run-{runs[-1]}">{first}</a>'
-        start = ' class="start"' if first else ""
-        cells = "".join(f"<td>{cell}</td>" for cell in rest)
-        lines.append(f"<tr{start}{title}><td>{first}</td>{cells}</tr>")
+    listed: set[str] = set()
+    for row, runs in zip(table.rows, table.sources or [()] * len(table.rows), strict=True):
+        start = ' class="start"' if row[0] else ""
+        title = f' title="run {", ".join(runs)}"' if runs else ""
+        anchor = ""
+        first, *rest = map(_cell, row)
+        if table.lists_runs:
+            if runs[0] not in listed:
+                anchor = f' id="run-{runs[0]}"'
+            listed.update(runs)
+        elif runs and row[0]:
+            first = f'<td><a href="#run-{runs[-1]}">{html_escape(row[0])}</a></td>'
+        lines.append(f"<tr{anchor}{start}{title}>{first}{''.join(rest)}</tr>")
     lines.append("</tbody></table></div>")
     return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Numbers stand right, as the page's style has it, words left."""
+    kind = "" if re.match(r"[\d−–]|$", text) else ' class="text"'
+    return f"<td{kind}>{html_escape(text)}</td>"

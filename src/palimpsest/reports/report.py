@@ -1,12 +1,12 @@
 """The whole report: every table and figure as files, and one page that holds them all."""
 
 from base64 import b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader
-from markupsafe import Markup
 
 from palimpsest.errors import InputError
 from palimpsest.evaluation.report import MEAN
@@ -103,7 +103,7 @@ def page(sections: Sequence[Section], runs: Runs, benchmark: str) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     )
-    environment.globals["table_html"] = lambda table: Markup(formats.html(table))
+    environment.filters["table"] = formats.html
     environment.tests["figure"] = lambda part: isinstance(part, Figure)
     environment.filters["base64"] = lambda content: b64encode(content).decode()
     return environment.get_template("page.html").render(
@@ -132,41 +132,39 @@ def _markdown(sections: Sequence[Section], runs: Runs) -> str:
 
 def differences(runs: Runs) -> list[str]:
     """What a reader must know before comparing these numbers with the paper's, one fact a line."""
-    own = [run.records for run in runs.evaluations]
-    documents = [
-        records[
-            (records["level"] == "document")
-            & (records["metric"] == "accuracy")
-            & (records["generator"] != MEAN)
-            & (records["domain"] != MEAN)
-        ]
-        for records in own
-    ]
-    sizes = sorted(
-        {int((r["n"] + r["n_unscored"])[r["threshold"] == r["threshold"].iloc[0]].sum())
-         for r in documents if len(r)}
-    )  # fmt: skip
 
-    def values(param: str) -> str:
-        return ", ".join(sorted({run.params.get(param, "") for run in runs.evaluations} - {""}))
+    def listed(values: Iterable[str]) -> str:
+        return ", ".join(sorted(set(values))) or "none"
 
-    prompt_sets = ", ".join(
-        sorted({run.tags.get("prompt_set", "unknown") for run in runs.evaluations})
-    )
-    regimes = ", ".join(sorted({run.params["regime"] for run in runs.evaluations}))
-    profiles = values("profile")
+    params = [run.params for run in runs.evaluations]
+    generators = listed(name for p in params for name in p["generators"].split())
+    prompts = listed(run.tags.get("prompt_set", "unknown") for run in runs.evaluations)
+    models = listed(p["settings.model"] for p in params if "settings.model" in p)
+    sizes = sorted({_samples(run.records) for run in runs.evaluations})
     facts = [
-        f"Texts: revised by {values('generators')} with the prompts {prompt_sets}; the paper's by "
-        "GPT-5.4, GPT-5.4-nano and Gemini-2.5-Flash, and Qwen3-8B held out.",
+        f"Texts: revised by {generators} with the prompts {prompts}; the paper's by GPT-5.4, "
+        "GPT-5.4-nano and Gemini-2.5-Flash, and by Qwen3-8B, which is held out.",
         f"Size: {' or '.join(f'{n:,}' for n in sizes)} test samples in a run; the paper's test "
         "split has 41,400.",
-        f"Models: profile {profiles}, {values('settings.model') or 'none'}; Table 7 and the list "
-        "of runs say which run has which.",
-        f"Regimes here: {regimes}. The paper's tables print zero-shot detectors and LLMs only; "
-        "trained detectors are in its figures.",
+        f"Models of the detectors: profile {listed(p['profile'] for p in params)}, {models}. Table "
+        "7 and the list of runs say which run has which.",
+        f"Regimes: {listed(p['regime'] for p in params)}. The paper's tables print zero-shot "
+        "detectors and LLMs only; trained detectors are in its figures.",
         "Thresholds: a detector without a published threshold has one that is calibrated on human "
         "dev texts; the paper does not say what it takes.",
     ]
     if runs.is_demo:
         facts.insert(0, "This is a demo: small models and few documents, no benchmark results.")
     return facts
+
+
+def _samples(records: pd.DataFrame) -> int:
+    """How many samples a run was judged on."""
+    accuracy = records[
+        (records["level"] == "document")
+        & (records["metric"] == "accuracy")
+        & (records["generator"] != MEAN)
+        & (records["domain"] != MEAN)
+    ]
+    one = accuracy[accuracy["threshold"] == accuracy["threshold"].max()]
+    return int((one["n"] + one["n_unscored"]).sum())

@@ -51,6 +51,12 @@ class Configuration:
         return paper_name(self.detector, self.regime)
 
     @property
+    def apart_from_design(self) -> frozenset[tuple[str, str]]:
+        """What the same detector in another design shares with it."""
+        own = SEEDS | {"design", "select.design", "texts"}
+        return frozenset((k, v) for k, v in self.runs[-1].params.items() if k not in own)
+
+    @property
     def run_ids(self) -> tuple[str, ...]:
         return tuple(run.run_id for run in self.runs)
 

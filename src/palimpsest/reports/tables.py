@@ -434,6 +434,7 @@ def listing(runs: Runs) -> list[Table]:
             rows=[[f"{v:,}" if isinstance(v, int) else str(v) for v in f.values()] for f in facts],
             data=pd.DataFrame(facts),
             sources=[(str(fact["run_id"]),) for fact in facts],
+            lists_runs=True,
             notes=demo_note(runs),
         )
     ]

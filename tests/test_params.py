@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,14 @@ def test_a_null_takes_the_profiles_value_and_a_value_wins(tmp_path: Path) -> Non
 
 def test_flat_keys_are_dotted() -> None:
     assert flat({"a": {"b": 1, "c": {"d": 2}}, "e": []}) == {"a.b": 1, "a.c.d": 2, "e": []}
+
+
+def test_dvc_writes_another_value_and_leaves_a_file_that_can_be_read(tmp_path: Path) -> None:
+    """Its `--set-param` drops quotes, which some values need within braces."""
+    from dvc.utils.serialize import modify_yaml
+
+    path = tmp_path / "params.yaml"
+    path.write_text(Path("params.yaml").read_text())
+    with modify_yaml(str(path)) as content:
+        content["detector"] = "length"
+    assert load_params(path) == replace(load_params(), detector="length")

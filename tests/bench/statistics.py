@@ -120,8 +120,8 @@ def _pass_seconds(reference: Reference, corpus: Sequence[str]) -> tuple[float, f
 
 def _flops(reference: Reference, tokens: int) -> float:
     """Two for each weight and token; attention's own products are left out."""
-    weights: int = sum(p.numel() for p in reference.model.parameters())  # the head is the embedding
-    return 2.0 * weights * tokens
+    # SmolLM2's head is its embedding, so that all of its weights are multiplied with
+    return 2.0 * int(sum(p.numel() for p in reference.model.parameters())) * tokens
 
 
 def _rate(size: int = 1024) -> float:

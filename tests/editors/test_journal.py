@@ -129,8 +129,8 @@ def test_the_journal_lies_outside_every_stages_outputs(tmp_path: Path) -> None:
 def test_a_complete_journal_starts_no_more_work_than_it_hands_on(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.sqlite")
     requests = [request(f"r{i}") for i in range(3 * HELD)]
-    editor = JournalledEditor(ScriptedEditor(echo, batch=64), journal)
-    replies(editor, pulling(requests))
+    editor = ScriptedEditor(echo)
+    journal.add([(entry_of(editor, r), Reply(echo(r), "stop", 1)) for r in requests])
     taken = 0
 
     def pull(n: int) -> list[Request]:
@@ -139,7 +139,7 @@ def test_a_complete_journal_starts_no_more_work_than_it_hands_on(tmp_path: Path)
         taken += len(batch)
         return batch
 
-    first = next(JournalledEditor(ScriptedEditor(echo), journal).serve(pull))
+    first = next(JournalledEditor(editor, journal).serve(pull))
     assert len(first) == taken < HELD + 64
 
 

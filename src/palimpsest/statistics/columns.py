@@ -52,9 +52,21 @@ def drawn_columns(
 @torch.inference_mode()
 def _sliced(reduce: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
     logits = inputs[0]
-    rows = max(1, _SLICE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
+    if logits.device.type != "cpu":
+        return reduce(*inputs)
+    # The last slice is filled up: several threads share out a sum by the number of rows, and what
+    # is kept of a row must not depend on its neighbours by even a bit.
+    rows = max(1, _SLICE // logits.shape[1])
     slices = zip(*(torch.split(part, rows) for part in inputs), strict=True)
-    return torch.cat([reduce(*parts) for parts in slices], dim=1)
+    found = [reduce(*(_filled(part, rows) for part in parts)) for parts in slices]
+    return torch.cat(found, dim=1)[:, : len(logits)]
+
+
+def _filled(part: torch.Tensor, rows: int) -> torch.Tensor:
+    missing = rows - len(part)
+    if not missing:
+        return part
+    return torch.cat([part, part[-1:].expand(missing, *part.shape[1:])])
 
 
 def _cropped(one: torch.Tensor, other: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -21,8 +21,9 @@ CHUNK = 2**23
 # where there is no pair of models to be had.
 _TEMPERATURE = "?temperature="
 
-# With fewer positions at once, matrix products take other kernels, which round otherwise.
-_POSITIONS = 256
+# With fewer positions at once, or rows of the head, matrix products take other kernels on a CPU,
+# which round otherwise: a text's numbers would then depend on what it is read with.
+_POSITIONS, _ROWS = 256, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,10 @@ class Reference:
 
     def head(self, hidden: torch.Tensor) -> torch.Tensor:
         """The (R, V) logits of hidden states."""
-        logits: torch.Tensor = self._head(hidden)
+        count = len(hidden)
+        if count < _ROWS:
+            hidden = torch.nn.functional.pad(hidden, (0, 0, 0, _ROWS - count))
+        logits: torch.Tensor = self._head(hidden)[:count]
         if self._scale != 1.0:
             logits = logits * self._scale
         if self._cap is not None:

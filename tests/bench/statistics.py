@@ -3,10 +3,10 @@
 import json
 import multiprocessing
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from itertools import cycle, islice
 from pathlib import Path
 from unittest.mock import patch
@@ -19,6 +19,7 @@ from palimpsest.records import Text, word_spans
 from palimpsest.statistics import criteria
 from palimpsest.statistics.cache import Cache
 from palimpsest.statistics.columns import columns
+from palimpsest.statistics.engine import Engine, Reading
 from palimpsest.statistics.passes import Pass, SinglePass, read_texts
 from palimpsest.statistics.reference import Reference
 from palimpsest.statistics.tokens import Read, TokenStatistics
@@ -47,17 +48,19 @@ def measure(texts: int = 200, plain: int = 15, long_words: int = 20_000) -> dict
             second = _seconds(lambda: _panel(corpus))
 
     some = corpus[: max(8, texts // 8)]
-    # alternately, so that other work on the machine slows both alike
-    bare, full = (
-        min(times)
-        for times in zip(*(_pass_seconds(reference, some) for _ in range(3)), strict=True)
-    )
+    # alternately and for some seconds each, so that other work on the machine slows all alike
+    rounds = [(*_pass_seconds(reference, some), _product_seconds()) for _ in range(3)]
+    bare, full, product = (min(times) for times in zip(*rounds, strict=True))
     tokens = sum(len(reference.encode(text).ids) for text in some)
     return {
         "panel, times the plain loop's throughput": by_loop / first,
         "panel from the cache, times the plain loop's throughput": by_loop / second,
         "statistics, % of the bare forward pass": 100 * (full / bare - 1),
-        "pass, % of the matrix-product rate": 100 * _flops(reference, tokens) / full / _rate(),
+        "pass, % of the matrix-product rate": 100
+        * _flops(reference, tokens)
+        / full
+        * product
+        / 2**31,
         "tokens/s of a pass": tokens / full,
         "memory for 64 texts, GiB": _peak(64, 60),
         "memory for 320 texts, GiB": _peak(320, 60),
@@ -124,9 +127,10 @@ def _flops(reference: Reference, tokens: int) -> float:
     return 2.0 * int(sum(p.numel() for p in reference.model.parameters())) * tokens
 
 
-def _rate(size: int = 1024) -> float:
-    one, other = torch.randn(size, size), torch.randn(size, size)
-    return 2.0 * size**3 / min(_seconds(lambda: one @ other) for _ in range(20))
+def _product_seconds(repeats: int = 60) -> float:
+    """Of one product of 1,024 x 1,024 matrices: 2^31 operations."""
+    one, other = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    return _seconds(lambda: [one @ other for _ in range(repeats)]) / repeats
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -137,15 +141,16 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def _peak(texts: int, words: int) -> float:
     """GiB that a process of its own needs at most to read so many texts of so many words."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return float(pool.apply(_read_and_weigh, (texts, words)))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_read_and_weigh, texts, words).result()
 
 
 def _read_and_weigh(texts: int, words: int) -> float:
-    from palimpsest.statistics.engine import Engine, Reading
-
     reading = Reading("single", ((MODEL, None),), MAX_TOKENS, False, "cpu", "float32")
     for _ in Engine(reading, None).read(list(islice(_texts(words), texts))):
         pass
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "linux" else 2**30)
+    status = Path("/proc/self/status")
+    if status.is_file():  # on Linux, where ru_maxrss begins with the parent's
+        (line,) = (line for line in status.read_text().splitlines() if "VmHWM" in line)
+        return int(line.split()[1]) / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30

@@ -38,6 +38,11 @@ def test_the_repositorys_own_params_are_valid() -> None:
         ("benchmark: opai-bench", "benchmark: opai-bnch", "did you mean 'opai-bench'?"),
         ("seed: 0\n  fpr", "fpr", "train.seed has no value"),
         ("temperatures: [0.4, 0.7, 1.0, 1.2]", "temperatures: []", "name at least one"),
+        ("temperatures: [0.4, 0.7", "temperatures: [-0.4, 0.7", "no temperature is below 0"),
+        ("[compress, paraphrase, expand]", "[expand, expand]", "name each once"),
+        ("[compress, paraphrase, expand]", "[]", "operations is []; name at least one"),
+        ("domains: all, gen", "domains: essays, gen", "train.select.domains is 'essays'; give"),
+        ("generators: in-distribution", "generators: []", "train.select.generators is []; give"),
     ],
 )
 def test_a_mistake_names_file_key_and_fix(tmp_path: Path, old: str, new: str, message: str) -> None:

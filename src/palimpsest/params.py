@@ -228,8 +228,15 @@ def _check(params: Params, path: Path) -> None:
     one_of("profile", params.profile, PROFILES)
     one_of("corpus.language", params.corpus.language, ("en", "zh"))
     one_of("trajectory.on_rejection", params.trajectory.on_rejection, ("drop", "later"))
-    one_of("train.select.design", params.train.select.design, DESIGNS)
-    one_of("evaluate.select.design", params.evaluate.select.design, DESIGNS)
+    for stage, select in (("train", params.train.select), ("evaluate", params.evaluate.select)):
+        key = f"{stage}.select"
+        one_of(f"{key}.design", select.design, DESIGNS)
+        fits = select.domains == "all" or _are_names(select.domains)
+        fix = "give `all` or a list such as [essays]"
+        require(fits, f"{key}.domains", select.domains, fix)
+        fits = isinstance(select.generators, str) or _are_names(select.generators)
+        fix = "give in-distribution, held-out, all, a name or a list of names"
+        require(fits, f"{key}.generators", select.generators, fix)
     if params.detector not in params.detectors:
         raise InputError(f"{path}: {unknown('detector', params.detector, params.detectors)}")
 
@@ -246,19 +253,23 @@ def _check(params: Params, path: Path) -> None:
         require(value is None or value > 0, f"corpus.{key}", value, "give a number above 0 or null")
 
     trajectory = params.trajectory
-    require(bool(trajectory.temperatures), "trajectory.temperatures", [], "name at least one")
+    temperatures = trajectory.temperatures
+    require(bool(temperatures), "trajectory.temperatures", [], "name at least one")
+    fits = all(t is None or t >= 0 for t in temperatures)
+    require(fits, "trajectory.temperatures", temperatures, "no temperature is below 0")
     ablations = trajectory.ablations
     for key, names in (
         ("trajectory.generators", trajectory.generators),
         ("trajectory.ablations.generators", ablations.generators),
+        ("trajectory.ablations.operations", ablations.operations),
     ):
         require(bool(names), key, names, "name at least one")
         require(len(set(names)) == len(names), key, names, "name each once")
         for name in names:
-            if name not in params.generators:
+            if key.endswith("operations"):
+                one_of(key, name, OPERATIONS)
+            elif name not in params.generators:
                 raise InputError(f"{path}: {key}: {unknown('generator', name, params.generators)}")
-    for operation in ablations.operations:
-        one_of("trajectory.ablations.operations", operation, OPERATIONS)
     for key in ("coverages", "fixed_coverages"):
         levels = getattr(ablations, key)
         rises = all(0 < a < b for a, b in pairwise([*levels, 101]))
@@ -279,6 +290,10 @@ def _check(params: Params, path: Path) -> None:
     require(0 < params.train.fpr < 1, "train.fpr", params.train.fpr, "give a rate between 0 and 1")
     resamples = params.evaluate.resamples
     require(resamples >= 100, "evaluate.resamples", resamples, "an interval needs at least 100")
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, str) for v in value)
 
 
 # Body fields that the editor itself fills in, from the request or the params.

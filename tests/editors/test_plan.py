@@ -5,7 +5,7 @@ import pytest
 
 from palimpsest.editors.budget import Budget
 from palimpsest.editors.journal import Journal, JournalledEditor
-from palimpsest.editors.plan import Plan, plan
+from palimpsest.editors.plan import SAMPLE, Plan, plan
 from palimpsest.errors import InputError
 from palimpsest.params import Generator, Price, load_params
 from palimpsest.records import Document
@@ -96,6 +96,39 @@ def test_a_used_up_budget_stops_after_what_is_in_flight_and_a_higher_one_goes_on
         assert 0 < paid < needed / 2
         assert made(journal).requests_held == paid
         assert fill(journal).asked == needed - paid
+
+
+def test_a_used_up_budget_stops_nothing_that_the_journal_answers(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j.sqlite") as journal:
+        spent = fill(journal).asked
+        assert fill(journal, limit=0.0).repeated == spent
+
+
+def test_the_replies_that_use_up_a_budget_may_be_the_last_that_are_needed(tmp_path: Path) -> None:
+    with Journal(tmp_path / "whole.sqlite") as whole:
+        budget = Budget(limit=1e9)
+        editor = JournalledEditor(ScriptedEditor(swap), whole, PRICE, budget)
+        list(build_trajectories(DOCUMENTS, editor, assignment().brief, Tally()))
+    with Journal(tmp_path / "j.sqlite") as journal:
+        fill(journal, limit=budget.spent)
+        assert len(journal) == editor.asked
+
+
+def test_the_documents_that_tokens_are_estimated_from_are_of_all_domains(tmp_path: Path) -> None:
+    """Documents come domain by domain, and texts of one domain may be many times as long."""
+    short = [replace(d, doc_id=f"s{i}") for i in range(SAMPLE) for d in DOCUMENTS[:1]]
+    long = [
+        replace(d, sentences=tuple(replace(s, text=s.text * 20) for s in d.sentences))
+        for d in short
+    ]
+    held = [*short, *(replace(d, doc_id=f"l{d.doc_id}") for d in long)]
+
+    def tokens(documents: list[Document]) -> int:
+        with Journal(tmp_path / "j.sqlite") as journal:
+            found = plan(assignment(), lambda: documents, ScriptedEditor(swap), journal)
+        return found.reply_tokens_left
+
+    assert tokens(held) > 3 * tokens(short)
 
 
 def test_a_plan_of_another_model_finds_nothing_in_the_journal(tmp_path: Path) -> None:

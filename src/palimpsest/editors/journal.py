@@ -136,10 +136,11 @@ class JournalledEditor:
     """An editor that answers from a journal what it can and asks another editor for the rest.
 
     `asked` and `repeated` count the requests that were sent and those that the journal answered.
-    New replies are paid for from the budget; when it is used up, what is in flight is waited for.
+    New replies are paid for from the budget; when it is used up, the journal goes on answering, and
+    the first request that it cannot answer ends the work after what is in flight.
 
     Raises:
-        InputError: while serving, a budget that is used up.
+        InputError: while serving, a request that the budget has no money left for.
     """
 
     def __init__(
@@ -163,20 +164,25 @@ class JournalledEditor:
         """As `Editor.serve`; new replies are committed before they are handed on."""
         known: list[tuple[Request, Reply]] = []
         entries: dict[Request, Entry] = {}
+        refused = False
 
         def unknown(n: int) -> list[Request]:
+            nonlocal refused
             missing: list[Request] = []
-            if self._budget.exhausted:
-                return missing
-            while len(missing) < n and len(known) < HELD and (batch := pull(n - len(missing))):
+            while len(missing) < n and len(known) < HELD and not refused:
+                batch = pull(n - len(missing))
+                if not batch:
+                    break
                 for request in batch:
                     entry = entry_of(self, request)
                     reply = self._journal.find(entry.key)
-                    if reply is None:
+                    if reply is not None:
+                        known.append((request, reply))
+                    elif self._budget.exhausted:
+                        refused = True
+                    else:
                         entries[request] = entry
                         missing.append(request)
-                    else:
-                        known.append((request, reply))
             return missing
 
         def found() -> list[tuple[Request, Reply]]:
@@ -190,7 +196,7 @@ class JournalledEditor:
                 self._budget.pay(self._price, (reply for _, reply in answered))
                 self.asked += len(answered)
                 yield answered + found()
-            if self._budget.exhausted:
+            if refused:
                 raise InputError(
                     f"${self._budget.spent:.2f} are spent and the limit is ${self._budget.limit}: "
                     "every reply is in the journal, and the same command with more goes on there"

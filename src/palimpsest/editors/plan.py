@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from heapq import nsmallest
 
+from palimpsest.corpora.sampling import rank
 from palimpsest.editors.budget import cost
 from palimpsest.editors.journal import Journal, JournalledEditor
 from palimpsest.records import SENTENCE_BREAK, Document
@@ -14,7 +15,7 @@ from palimpsest.trajectories.requests import Editor, Pull, Reply, Request
 from palimpsest.trajectories.selection import chosen
 from palimpsest.trajectories.tally import Tally
 
-SAMPLE = 200  # documents whose sentences stand for all when tokens are estimated
+SAMPLE = 200  # random documents whose sentences stand for all when tokens are estimated
 ASSUMED_ATTEMPTS = 1.15  # requests for one revision, until the journal shows some
 ENOUGH = 100  # revisions that the journal must show for that
 CHARACTERS_PER_TOKEN = {"en": 4.0, "zh": 1.5}
@@ -69,7 +70,9 @@ def plan(
     left = assignment.revisions - done
     attempts = replaying.repeated / done if done >= ENOUGH else ASSUMED_ATTEMPTS
     requests = round(left * attempts)
-    prompt, reply = _tokens(assignment, islice(documents(), SAMPLE))
+    # documents come domain by domain: the first ones would stand for one domain only
+    sampled = nsmallest(SAMPLE, documents(), key=lambda document: rank(document.doc_id))
+    prompt, reply = _tokens(assignment, sampled)
     price = assignment.generator.price
     return Plan(
         design=assignment.brief.design,

@@ -1,3 +1,4 @@
+import errno
 import logging
 import subprocess
 import sys
@@ -34,6 +35,30 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     (record,) = caplog.records
     assert "params.yaml does not exist" in record.message
     assert "\n" not in record.message
+
+
+def test_a_full_disk_is_one_line_that_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setitem(STAGES, "split", full)
+    with caplog.at_level(logging.ERROR):
+        assert main(["split"]) == 2
+    (record,) = caplog.records
+    assert "No space left on device: free some space" in record.message
+
+
+def test_a_plan_before_there_are_documents_names_a_command_that_asks_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "params.yaml").write_text(Path("params.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    with caplog.at_level(logging.ERROR):
+        assert main(["generate", "--plan"]) == 2
+    assert "run `dvc repro corpus`" in caplog.records[0].message
 
 
 def test_detectors_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

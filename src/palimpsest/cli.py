@@ -1,6 +1,7 @@
 """The command `palimpsest`: the stages that DVC runs, and what a user does beside them."""
 
 import argparse
+import errno
 import logging
 import os
 import sys
@@ -16,7 +17,7 @@ STAGE_NAMES = ("corpus", "generate", "split", "train", "evaluate")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0, 2 for a mistake in the input, 130 after Ctrl-C."""
+    """Run one command; the exit code is 0, 2 for what the user must mend, 130 after Ctrl-C."""
     arguments = _parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.captureWarnings(True)
@@ -31,6 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.run(arguments)
     except InputError as error:
         log.error("palimpsest: %s", error)
+        return 2
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        log.error("palimpsest: %s: free some space and run the same command again", error)
         return 2
     except KeyboardInterrupt:
         log.error("palimpsest: stopped; run the same command again to resume")
@@ -160,7 +166,7 @@ def _data_add(arguments: argparse.Namespace) -> None:
         arguments.id_column,
         arguments.text_column,
     )
-    log.info("%s: %d texts; next: dvc add data/opai-bench", arguments.domain, count)
+    log.info("%s: %d texts; next: dvc add %s", arguments.domain, count, arguments.folder)
 
 
 def _store(_: argparse.Namespace) -> None:

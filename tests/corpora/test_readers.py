@@ -184,3 +184,9 @@ def test_a_folder_needs_data_and_one_file_per_domain(tmp_path: Path) -> None:
     as_jsonl(tmp_path)
     with pytest.raises(InputError, match="name the same domain: keep one"):
         list(read_source(corpus(tmp_path)))
+
+
+def test_a_blank_line_is_no_row(tmp_path: Path) -> None:
+    lines = '{"id": "1", "text": "a"}\n\n{"id": "2", "text": "b"}\n \n'
+    path = write_text("a.jsonl", lines)(tmp_path)
+    assert [raw.doc_id for raw in read_source(corpus(path))] == ["1", "2"]

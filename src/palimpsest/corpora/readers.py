@@ -174,7 +174,7 @@ def _delimited(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:
 
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8-sig", newline="\n") as file:
-        for line in file:
+        for line in filter(str.strip, file):
             # numbers keep their literal text: 007, 1e5 and 1.50 may be ids
             record = json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
             if not isinstance(record, dict):

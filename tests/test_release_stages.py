@@ -1,5 +1,6 @@
 """From a release on disk to artifacts and back, through the stages and the command line."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -7,11 +8,12 @@ import pytest
 import yaml
 
 from palimpsest.cli import main
+from palimpsest.errors import InputError
 from palimpsest.params import load_params
 from palimpsest.records import read_rows
 from palimpsest.stages import STAGES
 from tests.documents import make_document
-from tests.releases import trajectory, write_release_file
+from tests.releases import record, trajectory, write_release_file
 
 GENERATORS = {"gpt-5.4": ("train", "dev", "test"), "qwen3-8b": ("test",)}
 
@@ -75,3 +77,34 @@ def test_a_release_without_one_usable_row_stops_the_stage(project: Path) -> None
         frame = pd.read_csv(file, dtype=str)
         frame.assign(ai_spans_char="?").to_csv(file, index=False)
     assert main(["generate"]) == 2
+
+
+def select(**choices: object) -> None:
+    path = Path("params.yaml")
+    params = yaml.safe_load(path.read_text())
+    params["detector"] = "length"
+    for stage in ("train", "evaluate"):
+        params[stage]["select"] |= choices
+    path.write_text(yaml.safe_dump(params, sort_keys=False))
+
+
+def test_thresholds_come_from_the_human_texts_of_any_design(project: Path) -> None:
+    for split in ("train", "dev", "test"):
+        document = make_document(split, n=10 + len(split))
+        rows = [
+            record(document, "gpt-5.4", f"cov{c:02}", "expand" if c else "none", c, split=split)
+            for c in (0, 25, 50, 75, 100)
+        ]
+        name = f"ablations/{split}/ablation1_essays_expand_gpt-5.4.csv"
+        write_release_file(project / "release", name, rows)
+    select(design="coverage")
+    run("corpus", "generate", "split", "train")
+    levels = json.loads(Path("artifacts/model/thresholds.json").read_text())["levels"]
+    assert levels["sentence"]["calibrated"]["n"] == 10 + len("dev")
+
+
+def test_a_misspelt_domain_is_not_left_out_in_silence(project: Path) -> None:
+    select(domains=["essays", "esays"])
+    run("corpus", "generate", "split")
+    with pytest.raises(InputError, match="unknown domain 'esays': did you mean 'essays'"):
+        run("train")

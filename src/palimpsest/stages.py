@@ -30,6 +30,7 @@ from palimpsest.records import (
     SPLITS,
     TEXTS,
     Document,
+    Labelled,
     document_row,
     labelled_of,
     prediction_row,
@@ -102,6 +103,8 @@ def generate(params: Params, max_cost: float | None = None) -> None:
     budget = Budget(max_cost)
     work = [(assignment, Tally()) for assignment in assignments(params, _designs(params), _sizes())]
     if max_cost is not None:
+        if not max_cost >= 0:  # nan would never be reached
+            raise InputError(f"--max-cost is {max_cost}: give a sum in US dollars")
         _require_prices(assignment for assignment, _ in work)
     # All at once, so that a missing API key shows before any work.
     editors = {
@@ -235,12 +238,13 @@ def train(params: Params) -> None:
     learns = find(params.detector, given).regime in ("trained", "baseline")
     detector = make(params.detector, given, Runtime(params.device, params.dtype, params.train.seed))
     splits = {"train", "dev"} if learns else {"dev"}
-    selected = list(_selected(params.train.select, splits, learning=True))
-    parts = {
-        split: [labelled_of(row) for row, its_split in selected if its_split == split and learns]
-        for split in ("train", "dev")
-    }
-    human = _human(row for row, its_split in selected if its_split == "dev")
+    parts: dict[str, list[Labelled]] = {"train": [], "dev": []}
+    human: dict[str, dict[str, Any]] = {}  # by document: every trajectory starts with the same text
+    for row, its_split in _selected(params.train.select, splits, learning=True):
+        if learns:
+            parts[its_split].append(labelled_of(row))
+        if its_split == "dev" and row["operation"] == "none":
+            human[row["doc_id"]] = row
 
     history: list[tuple[str, float, int]] = []
     with _train_run(params) as run:
@@ -253,7 +257,8 @@ def train(params: Params) -> None:
         MODEL_FOLDER.mkdir(parents=True)
         detector.fit(parts["train"], parts["dev"], note)
         detector.save(MODEL_FOLDER)
-        answers = zip(human, detector.score([text_of(row) for row in human]), strict=True)
+        scores = detector.score([text_of(row) for row in human.values()])
+        answers = zip(human.values(), scores, strict=True)
         levels = build_thresholds(answers, detector.published, params.train.fpr)
         made = {"key": _train_key(params), "made_for": _made_for(params), "levels": levels}
         _write_json(MODEL_FOLDER / "thresholds.json", made)
@@ -436,6 +441,9 @@ def _designs(params: Params) -> list[str]:
 def _sizes() -> list["Size"]:
     from palimpsest.trajectories.assignments import Size
 
+    if not DOCUMENTS_FILE.is_file():
+        # `dvc repro` alone would go on to ask, and pay for, what a plan is to tell first
+        raise InputError(f"{DOCUMENTS_FILE} does not exist: run `dvc repro corpus`")
     return [Size(d.doc_id, d.domain, len(d.sentences)) for d in read_documents(DOCUMENTS_FILE)]
 
 
@@ -454,10 +462,18 @@ def _require_prices(work: Iterable["Assignment"]) -> None:
 
 def _sources(select: Selection, learning: bool) -> list[tuple[Path, set[str]]]:
     """The folders of texts that a selection reads, each with the generators that it takes there."""
-    ordinary, held_out = (
-        {row["generator"] for row in read_rows(texts_folder(select.design, held), ["generator"])}
+    pairs = [
+        {
+            (row["generator"], row["domain"])
+            for row in read_rows(texts_folder(select.design, held), ["generator", "domain"])
+        }
         for held in (False, True)
-    )
+    ]
+    if select.domains != "all":
+        domains = {domain for found in pairs for _, domain in found}
+        for name in sorted(set(select.domains) - domains):
+            raise unknown("domain", name, domains)
+    ordinary, held_out = ({generator for generator, _ in found} for found in pairs)
     known = ordinary if learning else ordinary | held_out
     match select.generators:
         case "all":
@@ -511,11 +527,6 @@ def _selected(
     for batch in _batches(select, splits, learning=learning):
         for row in batch.to_pylist():
             yield row, split_of[row["doc_id"]]
-
-
-def _human(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each document's v0, once, though every generator's trajectory starts with it."""
-    return list({row["doc_id"]: row for row in rows if row["version"] == "v0"}.values())
 
 
 def _score(detector: Detector, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from palimpsest.errors import InputError
-from palimpsest.records import TEXTS, write_rows
-from palimpsest.reports.viewer import read_trajectory, render
+from palimpsest.records import PREDICTIONS, TEXTS, Scores, prediction_row, write_rows
+from palimpsest.reports import viewer
+from palimpsest.reports.viewer import predictions_of_runs, read_trajectory, render
+from tests.reports.synthetic import evaluation
 from tests.scripted import ScriptedEditor
 from tests.trajectories.test_build import DOCUMENTS, build, swap
 
@@ -71,3 +73,26 @@ def test_a_trajectory_that_is_not_there_is_an_error_that_names_some(tmp_path: Pa
     assert [row["text"] for row in read] == [row["text"] for row in ROWS]
     with pytest.raises(InputError, match="among others, a/1/g/cumulative"):
         read_trajectory([path], "a/2/g/cumulative")
+
+
+def test_texts_are_shown_before_any_detector_has_read_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none(_: str) -> None:
+        raise InputError("holds no finished evaluation")
+
+    monkeypatch.setattr(viewer, "evaluations", none)
+    assert predictions_of_runs("opai-bench", ROWS) == {}
+
+
+def test_scores_of_another_text_of_the_same_name_are_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = [{**row, "text": row["text"].upper()} if i else row for i, row in enumerate(ROWS)]
+    write_rows(tmp_path / "samples.parquet", TEXTS, changed)
+    answers = (prediction_row(row["sample_id"], Scores(document=1.5)) for row in ROWS)
+    write_rows(tmp_path / "predictions.parquet", PREDICTIONS, answers)
+    monkeypatch.setattr(viewer, "evaluations", lambda _: [evaluation("r", "length")])
+    monkeypatch.setattr(viewer, "artifact", lambda _, name: tmp_path / name)
+    found = predictions_of_runs("opai-bench", ROWS)
+    assert list(found["length"]) == [ROWS[0]["sample_id"]]

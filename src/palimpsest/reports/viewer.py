@@ -74,14 +74,24 @@ def answers_to(rows: Iterable[Mapping[str, Any]], path: Path) -> dict[str, dict[
 
 
 def predictions_of_runs(benchmark: str, rows: Sequence[Mapping[str, Any]]) -> Predictions:
-    """What every finished evaluation in the store says about these samples."""
-    runs = [run for run in evaluations(benchmark) if run.params["design"] == rows[0]["design"]]
+    """What the finished evaluations in the store say about these samples; nothing if there is none.
+
+    An evaluation of other texts may have samples of the same ids: only those of equal text count.
+    """
+    try:
+        runs = [run for run in evaluations(benchmark) if run.params["design"] == rows[0]["design"]]
+    except InputError:  # texts can be looked at before any detector has read them
+        return {}
     names = labels(runs)
-    found = {
-        names[run.run_id]: answers_to(rows, artifact(run.run_id, "predictions.parquet"))
-        for run in runs
-    }
-    return {name: answers for name, answers in found.items() if answers}
+    shown = {(row["sample_id"], row["text"]): row for row in rows}
+    found = {}
+    for run in runs:
+        judged = read_rows(artifact(run.run_id, "samples.parquet"), ["sample_id", "text"])
+        same = [shown[key] for row in judged if (key := (row["sample_id"], row["text"])) in shown]
+        if same:
+            predictions = artifact(run.run_id, "predictions.parquet")
+            found[names[run.run_id]] = answers_to(same, predictions)
+    return found
 
 
 def render(rows: Sequence[Mapping[str, Any]], predictions: Predictions) -> str:

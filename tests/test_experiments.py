@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from palimpsest import experiments
+from palimpsest import dvc_queue, experiments, tracking
 from palimpsest.errors import InputError
 from palimpsest.experiments import Size, load, members, names
 
@@ -61,3 +61,50 @@ def test_a_misspelt_file_names_its_key(tmp_path: Path, monkeypatch: pytest.Monke
         load("broken")
     with pytest.raises(InputError, match="did you mean 'new'"):
         load("nwe")
+
+
+class Queue:
+    """DVC's queue, whose runs are at each look where the script says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *looks: dict[str, str]) -> None:
+        self.names: list[str] = []
+        self.looks = iter(looks)
+        monkeypatch.setattr(experiments, "POLL", 0)
+        monkeypatch.setattr(dvc_queue, "put", lambda name, _: self.names.append(name))
+        monkeypatch.setattr(dvc_queue, "start", lambda _: None)
+        monkeypatch.setattr(dvc_queue, "statuses", self.statuses)
+        monkeypatch.setattr(dvc_queue, "result", lambda name, _: f'{{"evaluate": "of {name}"}}')
+
+    def statuses(self) -> dict[str, str]:
+        look = next(self.looks)
+        return {name: look[str(i)] for i, name in enumerate(self.names) if str(i) in look}
+
+
+def test_a_member_whose_results_dvc_had_is_found_by_their_runs_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = members(Size({}, {"detector": ["length", "random"]}))
+    queue = Queue(monkeypatch, {}, {"0": "Success", "1": "Queued"}, {}, {"1": "Success"})
+    noted = []
+    monkeypatch.setattr(tracking, "add_configuration", lambda *given: noted.append(given))
+    assert experiments._work_off("test", "bench", group, 1) == {}
+    assert noted == [
+        ("bench", f"of {name}", member.key) for name, member in zip(queue.names, group, strict=True)
+    ]
+
+
+def test_a_run_that_was_taken_out_of_the_queue_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(name: str) -> str:
+        raise InputError(f"no {name}")
+
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    monkeypatch.setattr(dvc_queue, "output", gone)
+    monkeypatch.setattr(tracking, "add_configuration", lambda *_: None)
+    group = members(Size({}, {"detector": ["length", "random"]}))
+    looks = [{"1": "Running"}] * experiments.LOOKS
+    queue = Queue(monkeypatch, {}, *looks, {"1": "Success"})
+    (failed,) = experiments._work_off("test", "bench", group, 1).items()
+    assert failed[0] == group[0].key
+    assert Path(failed[1]).read_text() == f"no {queue.names[0]}\n"

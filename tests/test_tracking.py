@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 
 from palimpsest.errors import InputError
-from palimpsest.tracking import client, create_store, evaluations, find_finished, tracked
+from palimpsest.tracking import (
+    add_configuration,
+    client,
+    create_store,
+    evaluations,
+    find_finished,
+    runs_by_configuration,
+    tracked,
+)
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +124,11 @@ def test_the_store_lies_in_the_project_also_from_a_temporary_folder(
     log_run("k")
     assert (root / "mlflow.db").is_file()
     assert find_finished(client(), create_store("bench"), "k")
+
+
+def test_a_finished_run_may_stand_for_another_configuration() -> None:
+    run_id = log_run("k")
+    add_configuration("bench", "k", "c1")
+    add_configuration("bench", "k", "c2")
+    add_configuration("bench", "no such key", "c3")
+    assert runs_by_configuration("bench") == {"c1": run_id, "c2": run_id}

@@ -4,6 +4,7 @@ import logging
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from palimpsest.errors import InputError
@@ -51,8 +52,15 @@ def idle() -> bool:
 
 
 def output(name: str) -> str:
-    """What a run has written so far."""
+    """What a run has printed so far."""
     return _dvc("queue", "logs", name)
+
+
+def result(name: str, path: Path) -> str:
+    """A file that a run has left, from DVC's cache."""
+    from dvc.api import read
+
+    return str(read(path.as_posix(), rev=name))
 
 
 def written(value: Any) -> str:

@@ -1,7 +1,9 @@
 """Experiments: one YAML file for each question that the papers ask, run as comparable runs."""
 
+import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -20,13 +22,14 @@ from palimpsest.params import load_params, project_root
 from palimpsest.reports.report import write_report
 from palimpsest.reports.runs import choose
 from palimpsest.run_keys import short_digest
-from palimpsest.stages import configuration
+from palimpsest.stages import RUN_FILE, configuration
 
 log = logging.getLogger(__name__)
 
 FOLDER = Path("experiments")
 REPORTS = Path("reports/experiments")
 POLL = 1.0  # seconds between two looks at the queue
+LOOKS = 5  # a run that starts may for a moment be neither queued nor running
 
 
 @dataclass
@@ -149,12 +152,15 @@ def run(name: str, size_name: str, jobs: int) -> list[str]:
         log.info("%s  %s", "done" if member.key in done else "left", member)
 
     left = [member for member in group if member.key not in done]
-    failed = _work_off(name, left, jobs) if left else {}
+    failed = _work_off(name, benchmark, left, jobs) if left else {}
     done = finished(benchmark, group)
     tracking.add_to_experiment(name, done.values())
     for member in left:
         if member.key not in done and member.key not in failed:
-            failed[member.key] = "the queue says that it ran, but the store has no run of it"
+            failed[member.key] = (
+                "DVC had its results in the cache, but the store has no run of them: "
+                "`dvc exp apply` it and run `palimpsest track`"
+            )
     if failed:
         lines = [f"{member}: {failed[member.key]}" for member in left if member.key in failed]
         raise InputError(
@@ -168,7 +174,7 @@ def _benchmark(size: Size) -> str:
     return load_params(overrides=size.set).benchmark
 
 
-def _work_off(name: str, left: Sequence[Member], jobs: int) -> dict[str, str]:
+def _work_off(name: str, benchmark: str, left: Sequence[Member], jobs: int) -> dict[str, str]:
     """Queue the members, wait for all, and return each failed one's log file by its key."""
     known = dvc_queue.statuses()
     waiting: dict[str, Member] = {}
@@ -185,25 +191,39 @@ def _work_off(name: str, left: Sequence[Member], jobs: int) -> dict[str, str]:
     with tqdm(total=len(left), desc=name, unit="run") as bar:
         for queued, status in _outcomes(waiting, jobs):
             bar.update()
-            if status == "Failed":
-                member = waiting[queued]
-                path = project_root() / ".palimpsest" / "logs" / f"{queued}.log"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(dvc_queue.output(queued), encoding="utf-8")
-                failed[member.key] = str(path)
-                log.error("failed: %s; its log is %s", member, path)
+            member = waiting[queued]
+            if status == "Success":
+                # Where its texts or results were in DVC's cache, no stage has logged this member.
+                key = json.loads(dvc_queue.result(queued, RUN_FILE))["evaluate"]
+                tracking.add_configuration(benchmark, key, member.key)
+            else:
+                failed[member.key] = str(_keep_log(queued))
+                log.error("failed: %s; its log is %s", member, failed[member.key])
     return failed
+
+
+def _keep_log(queued: str) -> Path:
+    try:
+        printed = dvc_queue.output(queued)
+    except InputError as error:  # as where it was taken out of the queue
+        printed = f"{error}\n"
+    path = project_root() / ".palimpsest" / "logs" / f"{queued}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(printed, encoding="utf-8")
+    return path
 
 
 def _outcomes(waiting: dict[str, Member], jobs: int) -> Iterator[tuple[str, dvc_queue.Status]]:
     """Each run's name and status when it ends."""
     open_names = set(waiting)
+    unseen: Counter[str] = Counter()
     quiet = 0
     while open_names:
         time.sleep(POLL)
         known = dvc_queue.statuses()
         for queued in sorted(open_names):
-            status = known.get(queued, "Failed")
+            unseen[queued] = 0 if queued in known else unseen[queued] + 1
+            status = "Failed" if unseen[queued] == LOOKS else known.get(queued, "Queued")
             if status in ("Success", "Failed"):
                 open_names.remove(queued)
                 yield queued, status

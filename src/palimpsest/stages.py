@@ -57,6 +57,7 @@ MODEL_FOLDER = ARTIFACTS / "model"
 SAMPLES_FILE = ARTIFACTS / "samples.parquet"
 PREDICTIONS_FILE = ARTIFACTS / "predictions.parquet"
 RECORDS_FILE = ARTIFACTS / "records.parquet"
+RUN_FILE = ARTIFACTS / "run.json"
 PLOTS_FOLDER = ARTIFACTS / "plots"
 PAGES_FOLDER = ARTIFACTS / "trajectories"
 
@@ -307,7 +308,7 @@ def evaluate(params: Params) -> None:
         answered = answers_to(chain.from_iterable(shown), PREDICTIONS_FILE)
         write_pages(shown, {params.detector: answered}, PAGES_FOLDER)
         keys = {"train": thresholds["key"], "evaluate": _evaluate_key(params)}
-        _write_json(ARTIFACTS / "run.json", keys)
+        _write_json(RUN_FILE, keys)
         _log_evaluation(run)
 
 
@@ -321,14 +322,13 @@ def track(params: Params) -> None:
         InputError: outputs that are missing or that belong to other params.
     """
     thresholds = _thresholds_for(params)
-    path = ARTIFACTS / "run.json"
-    if not path.is_file():
-        raise InputError(f"{path} does not exist: run `dvc repro`")
-    if json.loads(path.read_text()) != {
+    if not RUN_FILE.is_file():
+        raise InputError(f"{RUN_FILE} does not exist: run `dvc repro`")
+    if json.loads(RUN_FILE.read_text()) != {
         "train": _train_key(params),
         "evaluate": _evaluate_key(params),
     }:
-        raise InputError(f"{path} is of another state of params or code: run `dvc repro`")
+        raise InputError(f"{RUN_FILE} is of another state of params or code: run `dvc repro`")
     with _train_run(params) as run:
         for metric, value, step in json.loads((MODEL_FOLDER / "history.json").read_text()):
             run.metric(metric, value, step)

@@ -166,6 +166,13 @@ def runs_by_configuration(experiment: str) -> dict[str, str]:
     }
 
 
+def add_configuration(experiment: str, key: str, configuration: str) -> None:
+    """Let the finished run with this key, if there is one, stand for a configuration, too."""
+    store = client()
+    if run_id := find_finished(store, create_store(experiment), key):
+        _add_word(store, run_id, CONFIGURATIONS, configuration)
+
+
 def add_to_experiment(name: str, run_ids: Iterable[str]) -> None:
     """Let runs carry an experiment's name, so that the UI filters by it."""
     store = client()

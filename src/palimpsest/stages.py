@@ -22,6 +22,7 @@ from palimpsest import tracking
 from palimpsest.detectors.interface import Detector
 from palimpsest.detectors.registry import find, resolved
 from palimpsest.errors import InputError, unknown
+from palimpsest.models import local_revision
 from palimpsest.params import Params, Selection, flat, project_root
 from palimpsest.records import (
     DOCUMENTS,
@@ -356,6 +357,10 @@ def configuration(params: Params) -> str:
         "trajectory": asdict(params.trajectory),
         "prompts": digest(Path(params.trajectory.prompt_sets)),
         "generators": {name: asdict(generator) for name, generator in used.items()},
+        "models": {
+            **_weights(params),
+            **{generator.model: local_revision(generator.model) for generator in used.values()},
+        },
         "benchmark": params.benchmark,
         "dtype": params.dtype,
         "detector": params.detector,
@@ -573,6 +578,7 @@ def _train_key(params: Params) -> str:
     inputs = {
         "texts": _texts_digest(params.train.select, learning=True),
         "splits": digest(SPLITS_FILE),
+        **_weights(params),
     }
     return run_key("train", _train_params(params), inputs, _modules(params))
 
@@ -616,6 +622,13 @@ def _evaluate_params(params: Params) -> dict[str, Any]:
 
 def _settings(params: Params) -> dict[str, Any]:
     return resolved(params.detector, params.detector_settings())
+
+
+def _weights(params: Params) -> dict[str, str]:
+    """Which weights the detector's packaged models and those in folders have, by name."""
+    values = flat(_settings(params)).values()
+    names = sorted({value.partition("?")[0] for value in values if isinstance(value, str)})
+    return {name: revision for name in names if (revision := local_revision(name))}
 
 
 def _modules(params: Params) -> list[str]:

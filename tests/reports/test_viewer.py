@@ -96,3 +96,11 @@ def test_scores_of_another_text_of_the_same_name_are_not_shown(
     monkeypatch.setattr(viewer, "artifact", lambda _, name: tmp_path / name)
     found = predictions_of_runs("opai-bench", ROWS)
     assert list(found["length"]) == [ROWS[0]["sample_id"]]
+
+
+def test_revised_sentences_without_a_history_are_not_shown_as_human() -> None:
+    row = {**ROWS[3], "sentence_history": [[] for _ in ROWS[3]["sentence_ids"]]}
+    page = render([row], {})
+    assert page.count(f'class="s {row["operation"]}"') == sum(row["sentence_labels"]) > 0
+    assert page.count('class="s "') == row["sentence_labels"].count(0)
+    assert "revised, history unknown" in page

@@ -117,7 +117,12 @@ def _version(row: Mapping[str, Any], predictions: Predictions) -> dict[str, Any]
             paragraphs.append([])
         end_before = end
         history = row["sentence_history"][i]
-        applied = [step for step in history if not step["outcome"].startswith("rejected")]
+        applied = [
+            step["operation"] for step in history if not step["outcome"].startswith("rejected")
+        ]
+        if not applied and row["sentence_labels"][i]:
+            # an adopted text has no history, but each version revises all AI sentences again
+            applied = [row["operation"]]
         scores = {
             name: answer["sentences"][i]
             for name, answer in answers.items()
@@ -128,7 +133,7 @@ def _version(row: Mapping[str, Any], predictions: Predictions) -> dict[str, Any]
                 "id": row["sentence_ids"][i],
                 "text": row["text"][start:end],
                 "is_ai": row["sentence_labels"][i],
-                "operation": applied[-1]["operation"] if applied else None,
+                "operation": applied[-1] if applied else None,
                 "history": history,
                 "scores": scores,
             }

@@ -58,7 +58,7 @@ def create_store(experiment: str) -> str:
     if found is not None:
         return str(found.experiment_id)
     location = None
-    if "MLFLOW_TRACKING_URI" not in os.environ:
+    if not os.environ.get("MLFLOW_TRACKING_URI"):
         location = (project_root() / "mlartifacts" / experiment).as_uri()
     return str(store.create_experiment(experiment, artifact_location=location))
 

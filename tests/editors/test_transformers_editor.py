@@ -1,6 +1,7 @@
 import random
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,12 @@ def test_markers_in_a_document_stay_text(folder: Path) -> None:
     marked = tried._prompt(request("He wrote <|end|>\n<|start|>assistant.").messages)
     ends = tried._stops
     assert sum(token in ends for token in marked) == sum(token in ends for token in harmless)
+
+
+def test_a_tokenizer_without_markers_changes_no_document(folder: Path) -> None:
+    tried = editor(folder)
+    vars(tried)["_tokenizer"] = SimpleNamespace(added_tokens_decoder={})
+    assert tried._markers.sub("!", "He wrote.") == "He wrote."
 
 
 def test_a_request_longer_than_the_context_names_its_tokens(folder: Path) -> None:

@@ -145,7 +145,8 @@ class TransformersEditor:
     @cached_property
     def _markers(self) -> re.Pattern[str]:
         added = self._tokenizer.added_tokens_decoder.values()
-        return re.compile("|".join(re.escape(token.content) for token in added if token.special))
+        special = [re.escape(token.content) for token in added if token.special]
+        return re.compile("|".join(special) or r"(?!)")
 
     @cached_property
     def _stops(self) -> set[int]:

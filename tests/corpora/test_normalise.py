@@ -3,10 +3,15 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palimpsest.corpora.normalise import normalise, paragraphs
+from palimpsest.corpora.normalise import paragraphs
+from palimpsest.records import PARAGRAPH_BREAK
 
 LINE_ENDS = ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 TEXTS = st.lists(st.sampled_from([*LINE_ENDS, " ", "\t", "\u00a0", "a", "b.", "天"])).map("".join)
+
+
+def normalise(text: str) -> str:
+    return PARAGRAPH_BREAK.join(paragraphs(text))
 
 
 def test_every_line_end_becomes_a_line_feed() -> None:

@@ -2,8 +2,6 @@
 
 import re
 
-from palimpsest.records import PARAGRAPH_BREAK
-
 _LINE_END = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028]")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
@@ -15,8 +13,3 @@ def paragraphs(text: str) -> list[str]:
     """
     lines = _LINE_END.sub("\n", text).replace("\u2029", "\n\n")
     return [stripped for part in _BLANK_LINES.split(lines) if (stripped := part.strip())]
-
-
-def normalise(text: str) -> str:
-    """A text with its paragraphs one blank line apart; normalising it again changes nothing."""
-    return PARAGRAPH_BREAK.join(paragraphs(text))

@@ -1,4 +1,5 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,17 @@ def test_a_filled_in_sheet_gives_shares_with_intervals(tmp_path: Path) -> None:
     total = read(sheet).to_dict("records")[-1]
     assert (total["operation"], total["good"], total["bad"], total["open"]) == ("all", 10, 1, 1)
     assert total["low"] < total["share"] == 10 / 11 < total["high"]
+
+
+def test_a_sheet_with_answers_is_not_overwritten(tmp_path: Path) -> None:
+    item = Item("s", "s0001", "g", "polish", "accepted", "a", "b")
+    for _ in range(2):
+        _, sheet = write([item], tmp_path / "review")
+    write([replace(item, ok="yes")], tmp_path / "review")
+    filled = sheet.read_text()
+    with pytest.raises(InputError, match="has a reviewer's answers"):
+        write([item], tmp_path / "review")
+    assert sheet.read_text() == filled
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,16 @@ def _cut(row: Mapping[str, Any], i: int) -> str:
 
 
 def write(items: Sequence[Item], path: Path) -> list[Path]:
-    """Write `path`.html, which fills in the sheet by a click, and `path`.csv; return the files."""
+    """Write `path`.html, which fills in the sheet by a click, and `path`.csv; return the files.
+
+    Raises:
+        InputError: a sheet of that name that a reviewer has begun to fill in.
+    """
     page, sheet = path.with_suffix(".html"), path.with_suffix(".csv")
+    if sheet.is_file():
+        begun = pd.read_csv(sheet, dtype=str, keep_default_na=False)
+        if any((begun[column] != "").any() for column in ("ok", "note") if column in begun):
+            raise InputError(f"{sheet} has a reviewer's answers: give another --output or move it")
     path.parent.mkdir(parents=True, exist_ok=True)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True

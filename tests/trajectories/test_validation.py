@@ -57,6 +57,10 @@ def test_an_unusable_reply_is_named(reply: str, reason: str) -> None:
     assert verdict(reply).hard == reason
 
 
+def test_a_reply_that_only_mends_white_space_is_no_edit() -> None:
+    assert verdict(SOURCE, source=SOURCE.replace("of its", "of  its\u00a0")).hard == "identical"
+
+
 def test_a_reply_that_was_cut_off_is_unusable_even_if_it_reads_well() -> None:
     assert verdict(GOOD, finish="length").hard == "cut off"
 

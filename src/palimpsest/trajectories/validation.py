@@ -85,13 +85,13 @@ class Verdict:
 def judge(reply: Reply, target: Target) -> Verdict:
     """Hold a reply against its target.
 
-    An AI sentence may come back unchanged; a human one may not, for it would then carry the label
-    of an edit that did not happen.
+    An AI sentence may come back unchanged. A human one may not, nor with other white space only: it
+    would then carry the label of an edit that did not happen.
     """
     text = reply.text.strip()
     if hard := _hard(text, reply, target):
         return Verdict(hard=hard)
-    if text == target.sentence and not target.is_ai:
+    if text.split() == target.sentence.split() and not target.is_ai:
         return Verdict(hard="identical")
     return Verdict(soft=_soft(text, target))
 

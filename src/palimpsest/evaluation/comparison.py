@@ -36,8 +36,13 @@ class Saved:
         return collect(self._texts(TEXT_COLUMNS), predictions, self.thresholds)
 
     def documents(self) -> set[str]:
-        batches = self._texts(["sample_id", "doc_id"])
-        return {name for batch in batches for name in batch.column("doc_id").to_pylist()}
+        """Those with a text by a generator that is not held out."""
+        held_out = pa.array(sorted(self.context.held_out), type=pa.string())
+        found: set[str] = set()
+        for batch in self._texts(["sample_id", "doc_id", "generator"]):
+            apart = pc.is_in(batch.column("generator"), value_set=held_out)
+            found.update(batch.filter(pc.invert(apart)).column("doc_id").to_pylist())
+        return found
 
     def _texts(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         ids = [b.column("sample_id") for b in read_batches(self.predictions, ["sample_id"])]

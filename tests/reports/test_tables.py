@@ -162,7 +162,8 @@ def test_units_of_a_cell_without_any_score_are_counted_and_stand_under_the_table
 
 def test_the_listing_names_both_models_of_a_pair() -> None:
     pair = {"settings.sampling": "org/base", "settings.scoring": "org/tuned"}
-    (table,) = listing(choose([evaluation("r1", "binoculars", **pair)]))
+    run = evaluation("r1", "binoculars")
+    (table,) = listing(choose([replace(run, params={**run.params, **pair})]))
     assert set(table.data["model"]) == {"org/base, org/tuned"}
 
 

@@ -325,7 +325,8 @@ def findings(runs: Runs) -> list[Table]:
         raise MissingError("no run of a design by which a claim is judged")
     method = (
         "Means over domains and in-distribution generators. Intervals: 95 % percentiles of a "
-        f"paired bootstrap over source documents, {RESAMPLES:,} resamples, each of one comparison."
+        f"paired bootstrap over source documents, {RESAMPLES:,} resamples, each of one comparison. "
+        "Of several seeds the newest run speaks."
     )
     lost = ", ".join(f"{name} ({run_id})" for run_id, name in evidence.lost.items())
     gaps = [f"Without predictions in the store, so not judged: {lost}."] if lost else []

@@ -10,7 +10,7 @@ from palimpsest.detectors.registry import REGISTRY
 from palimpsest.errors import InputError
 from palimpsest.evaluation.report import MEAN, preferred_threshold
 from palimpsest.records import RECORDS
-from palimpsest.reports.reference import paper_level, paper_name, position
+from palimpsest.reports.reference import paper_level, position
 from palimpsest.tracking import Evaluation
 
 # Runs that differ in these alone are one configuration.
@@ -45,10 +45,6 @@ class Configuration:
     @property
     def design(self) -> str:
         return self.runs[-1].params["design"]
-
-    @property
-    def paper_name(self) -> str | None:
-        return paper_name(self.detector, self.regime)
 
     @property
     def apart_from_design(self) -> frozenset[tuple[str, str]]:

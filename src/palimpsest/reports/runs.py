@@ -214,7 +214,7 @@ def labels(runs: Sequence[Evaluation], ignored: Collection[str] = ()) -> dict[st
     return names
 
 
-def models_of(run: Evaluation) -> str:
+def model_names(run: Evaluation) -> str:
     """The models that a run's detector reads texts with, as its params name them."""
     keys = ("model", "sampling", "scoring", "filler")
     names = (run.params.get(f"settings.{key}") for key in keys)

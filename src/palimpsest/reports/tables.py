@@ -10,7 +10,7 @@ from palimpsest.detectors.registry import REGISTRY
 from palimpsest.evaluation.report import MEAN
 from palimpsest.reports.formats import Table
 from palimpsest.reports.reference import detectors_called, opai_results, printed
-from palimpsest.reports.runs import LEVELS, Configuration, Runs, is_mean, models_of
+from palimpsest.reports.runs import LEVELS, Configuration, Runs, is_mean, model_names
 from palimpsest.reports.statistics import statistics_tables
 
 METRICS = {
@@ -454,7 +454,7 @@ def listing(runs: Runs) -> list[Table]:
                     "threshold": ", ".join(sorted(set(labelled["threshold"]))),
                     "scored": scored,
                     "unscored": unscored,
-                    "model": models_of(run),
+                    "model": model_names(run),
                     "texts": run.params["texts"],
                     "run_id": run.run_id,
                 }

@@ -22,7 +22,7 @@ def test_models_are_found_among_any_settings_once_and_without_their_temperature(
     settings = {
         "sampling": "pip:smollm2?temperature=1.1",
         "scoring": "pip:smollm2",
-        "judges": ["someone/judge-7b"],
+        "judges": ["someone/judge-7b?temperature=0.9"],
         "revision": None,
         "long_text": "windows",
         "max_tokens": 512,

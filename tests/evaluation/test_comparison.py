@@ -85,6 +85,23 @@ def test_texts_outside_of_the_predictions_do_not_count(tmp_path: Path) -> None:
     assert run.answered().levels["document"].scored.all()
 
 
+def test_documents_of_other_domains_or_of_held_out_generators_alone_do_not_count(
+    tmp_path: Path,
+) -> None:
+    """They would take draws in one run that the other does not have."""
+    rows = [
+        sample([1], doc="d0"),
+        sample([1], doc="d1", generator="far"),
+        sample([1], doc="d2", domain="news"),
+    ]
+    pq.write_table(pa.Table.from_batches([texts(rows)]), tmp_path / "t.parquet")
+    answers = predictions((row["sample_id"], Scores(1.0)) for row in rows)
+    pq.write_table(pa.Table.from_batches([answers]), tmp_path / "p.parquet")
+    run = Saved(tmp_path / "t.parquet", tmp_path / "p.parquet", {}, context())
+    assert run.documents() == {"d0", "d2"}
+    assert run.documents("news") == {"d2"}
+
+
 def test_runs_without_a_common_document_are_refused(tmp_path: Path) -> None:
     run = save(tmp_path, "first", 1.0)
     other = tmp_path / "other.parquet"

@@ -87,6 +87,13 @@ def test_sentences_of_its_own_are_kept_and_documents_come_from_them() -> None:
     assert levels["document"][1] == {"published": [1]}
 
 
+def test_a_document_that_a_document_method_leaves_out_is_not_scored_by_its_sentences() -> None:
+    sentences = np.array([0.2, 0.4], np.float32)
+    levels = found(Scores(2.5, sentences=sentences), Scores(NAN, sentences=sentences))
+    assert levels["document"][0] == pytest.approx([2.5, NAN], nan_ok=True)
+    assert levels["sentence"][0] == pytest.approx([0.2, 0.4] * 2)
+
+
 def test_a_word_is_ai_when_spans_cover_more_than_half_of_it() -> None:
     # "w0 is here. w1 is here.": half of "is" is no majority; overlapping spans count once
     spans = (ScoredSpan(0, 4, 0.5), ScoredSpan(0, 2, 0.9), ScoredSpan(6, 9, 0.7))

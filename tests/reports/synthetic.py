@@ -64,7 +64,7 @@ def records(
                     f1 = 2 * share * recall / (share * recall + share + (1 - share) * 0.05)
                     values = {
                         "accuracy": accuracy, "f1_ai": f1, "macro_f1": (f1 + accuracy) / 2,
-                        "fnr": 1 - recall, "auroc": 0.5 + recall / 2,
+                        "fnr": 1 - recall, "auroc": 0.5 + recall / 2, "scored": 1.0,
                     }  # fmt: skip
                     for metric, value in values.items():
                         if coverage or metric not in UNDEFINED_AT_V0:
@@ -78,7 +78,7 @@ def records(
     table = table.assign(
         n=100, n_unscored=0, low=table["value"] - 0.04, high=table["value"] + 0.04, design=design,
         detector=detector, regime=regime, threshold_value=0.5,
-        threshold=np.where(table["metric"] == "auroc", "none", "calibrated"),
+        threshold=np.where(table["metric"].isin(["auroc", "scored"]), "none", "calibrated"),
     )  # fmt: skip
     own = table[~table["held_out"]]
     with_mean = pd.concat([table, _mean_over(own, "generator")], ignore_index=True)

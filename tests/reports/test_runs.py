@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from palimpsest.errors import InputError
@@ -55,6 +57,13 @@ def test_older_texts_are_shown_when_they_are_named() -> None:
     assert [run.run_id for run in choose(runs, ["a"]).evaluations] == ["old"]
     with pytest.raises(InputError, match="no finished run is on texts c; there are runs on a, b"):
         choose(runs, ["c"])
+
+
+def test_texts_of_runs_of_an_older_version_cannot_be_asked_for() -> None:
+    old = evaluation("old", texts="a")
+    old = replace(old, records=old.records.drop(columns="variant"))
+    with pytest.raises(InputError, match="no finished run is on texts a; there are runs on b"):
+        choose([old, evaluation("new", texts="b")], ["a"])
 
 
 def test_a_detector_is_shown_at_the_papers_level_else_at_its_own() -> None:

@@ -146,6 +146,34 @@ def test_the_listing_counts_scored_and_unscored_units() -> None:
     assert (row["Labels by"], row["Scored"], row["Unscored"]) == ("calibrated", "10,800", "0")
 
 
+def test_units_of_a_cell_without_any_score_are_counted_and_stand_under_the_tables() -> None:
+    run = evaluation("r1", "lastde")
+    kept = run.records
+    lost = (kept["version"] == "v1") & (kept["domain"] == "news") & (kept["level"] == "document")
+    empty = {"value": 0.0, "n": 0, "n_unscored": 100}
+    kept.loc[lost & (kept["metric"] == "scored"), list(empty)] = list(empty.values())
+    runs = choose([replace(run, records=kept[~lost | (kept["metric"] == "scored")])])
+    (table,) = listing(runs)
+    row = dict(zip(table.header, table.rows[0], strict=True))
+    assert (row["Scored"], row["Unscored"]) == ("10,500", "300")
+    for table in (TABLE_4(runs)[0], summary(runs)[0]):
+        assert any("lastde 10,500 and 300" in note for note in table.notes)
+
+
+def test_the_listing_names_both_models_of_a_pair() -> None:
+    pair = {"settings.sampling": "org/base", "settings.scoring": "org/tuned"}
+    run = evaluation("r1", "binoculars")
+    (table,) = listing(choose([replace(run, params={**run.params, **pair})]))
+    assert set(table.data["model"]) == {"org/base, org/tuned"}
+
+
+def test_sentences_of_a_document_method_are_called_an_extension() -> None:
+    runs = choose([evaluation("r1"), evaluation("r2", "genai-sentence", "trained")])
+    table, *_ = ByVersion(8, ("accuracy", "f1_ai"), ("sentence",))(runs)
+    names = [row[0] for row in table.rows if row[0]]
+    assert names == ["fast-detectgpt [zero-shot, extension]", "genai-sentence [trained]"]
+
+
 def test_the_summary_has_auroc_and_f1_of_each_detector() -> None:
     (table,) = summary(choose([evaluation("r1")]))
     assert table.header == ["Detector", "", *[f"v{i}" for i in range(1, 9)]]

@@ -3,7 +3,9 @@
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -51,6 +53,21 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", _WRITER, str(path), name]) for name in "abc"]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert Cache(path, LIMIT).usage()[0].entries == 3 * 20 * 5
+
+
+def test_first_writers_that_start_at_once_all_get_in(tmp_path: Path) -> None:
+    writers = 8
+    ready = Barrier(writers)
+
+    def write(path: Path, name: int) -> None:
+        ready.wait()
+        of(path).put("single", "m", {bytes([name]): b"1"})
+
+    with ThreadPoolExecutor(writers) as pool:
+        for attempt in range(20):
+            path = tmp_path / str(attempt)
+            list(pool.map(write, [path] * writers, range(writers)))
+            assert of(path).usage() == [Usage("m", writers, writers)]
 
 
 def test_a_shard_that_fails_leaves_nothing_behind(

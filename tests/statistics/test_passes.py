@@ -246,6 +246,22 @@ def test_a_model_at_a_temperature_is_that_model_with_its_logits_divided(
     assert warm.name == f"{reference.name}?temperature=2"
 
 
+@pytest.mark.parametrize("larger", ["sampling", "scoring"])
+def test_a_vocabulary_may_have_more_tokens_than_its_partner(
+    tmp_path: Path, reference: Reference, larger: str
+) -> None:
+    """As GPT-J's and GPT-Neo's, Fast-DetectGPT's own pair."""
+    padded = load(tmp_path)
+    padded.tokenizer.add_tokens(["<|extratoken_1|>", "<|extratoken_2|>"])
+    padded.model.resize_token_embeddings(len(padded.tokenizer))
+    pair = Reference(padded.model, padded.tokenizer, "padded"), reference
+    kind = PairPass(*(pair if larger == "sampling" else pair[::-1]))
+    (found,) = read_texts(kind, [f"{LONG} <|extratoken_2|>"], max_tokens=2048)
+    tokens = reference.encode(f"{LONG} <|extratoken_2|>")
+    assert found.char_end.tolist() == tokens.char_end[1:].tolist()
+    assert np.isfinite(found.rows).all()
+
+
 def test_two_models_that_cut_texts_differently_are_no_pair(
     reference: Reference, with_bos: Reference
 ) -> None:

@@ -24,8 +24,8 @@ def models_of(settings: Mapping[str, Any]) -> tuple[str, ...]:
     values = (
         v for value in settings.values() for v in (value if isinstance(value, list) else [value])
     )
-    names = (v.partition("?")[0] for v in values if isinstance(v, str) and _MODEL.fullmatch(v))
-    return tuple(dict.fromkeys(names))
+    names = (v.partition("?")[0] for v in values if isinstance(v, str))
+    return tuple(dict.fromkeys(name for name in names if _MODEL.fullmatch(name)))
 
 
 def ability(entry: Entry, models: tuple[str, ...]) -> str:

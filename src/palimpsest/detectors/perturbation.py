@@ -86,7 +86,8 @@ class _Perturbation(ZeroShot[PerturbedStatistics]):
         revision = exact_revision(settings.filler, settings.filler_revision)
         return Perturber(
             self._load_filler,
-            (settings.filler, revision, self.runtime.dtype),
+            # a causal filler reads windows of max_tokens
+            (settings.filler, revision, self.runtime.dtype, str(settings.max_tokens)),
             settings.perturbations,
             settings.seed,
             self._engine.cache,

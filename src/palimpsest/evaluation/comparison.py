@@ -35,9 +35,16 @@ class Saved:
         predictions = read_batches(self.predictions)
         return collect(self._texts(TEXT_COLUMNS), predictions, self.thresholds)
 
-    def documents(self) -> set[str]:
-        batches = self._texts(["sample_id", "doc_id"])
-        return {name for batch in batches for name in batch.column("doc_id").to_pylist()}
+    def documents(self, domain: str = MEAN) -> set[str]:
+        """Those with a text by a generator that is not held out; of one domain, or of all."""
+        held_out = pa.array(sorted(self.context.held_out), type=pa.string())
+        found: set[str] = set()
+        for batch in self._texts(["sample_id", "doc_id", "domain", "generator"]):
+            wanted = pc.invert(pc.is_in(batch.column("generator"), value_set=held_out))
+            if domain != MEAN:
+                wanted = pc.and_(wanted, pc.equal(batch.column("domain"), domain))
+            found.update(batch.filter(wanted).column("doc_id").to_pylist())
+        return found
 
     def _texts(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         ids = [b.column("sample_id") for b in read_batches(self.predictions, ["sample_id"])]
@@ -67,7 +74,7 @@ def compare(
     Raises:
         InputError: runs that share no document.
     """
-    common = set.intersection(*(run.documents() for run in runs.values()))
+    common = set.intersection(*(run.documents(domain) for run in runs.values()))
     if not common:
         raise InputError(f"{', '.join(runs)} share no document: compare runs on one split")
     found = {

@@ -1,6 +1,7 @@
 """What a detector's answers say at each level; the one place where coarser levels are derived.
 
-Finer levels are never invented. A coarser score is the mean of the finest units' scores; a document
+Finer levels are never invented, and a level that the method answers itself is not derived: what it
+leaves out there is unscored. A coarser score is the mean of the finest units' scores; a document
 is labelled AI when any of its sentences is, a sentence when most of its words are (ties: when their
 mean score reaches the threshold, one half for labels that the method decides itself). A span
 method's word is AI when its spans cover more than half of it, and scores the mean of its
@@ -66,17 +67,6 @@ class _Answers:
     decided: np.ndarray
     published: np.ndarray
 
-    def filled(self, other: "_Answers") -> "_Answers":
-        """These answers, and the other's for texts that have none here."""
-        own = np.repeat(self.answered, self.lengths)
-        return _Answers(
-            self.answered | other.answered,
-            self.lengths,
-            np.where(own, self.scores, other.scores),
-            np.where(own, self.decided, other.decided),
-            np.where(own, self.published, other.published),
-        )
-
 
 def units(
     texts: pa.RecordBatch, predictions: pa.RecordBatch, thresholds: Thresholds
@@ -88,18 +78,16 @@ def units(
     """
     document, sentences, words = (_own(texts, predictions, level) for level in LEVELS)
     if not words.answered.any():
-        words = words.filled(_words_from_spans(texts, predictions))
+        words = _words_from_spans(texts, predictions)
     found: dict[Level, Units] = {}
     if words.answered.any():
         found["word"] = _units(words, texts, "word", thresholds)
-        if not sentences.answered.all():
-            sentences = sentences.filled(
-                _sentences_from(words, found["word"], texts, thresholds.get("word", {}))
-            )
+        if not sentences.answered.any():
+            sentences = _sentences_from(words, found["word"], texts, thresholds.get("word", {}))
     if sentences.answered.any():
         found["sentence"] = _units(sentences, texts, "sentence", thresholds)
-        if not document.answered.all():
-            document = document.filled(_documents_from(sentences, found["sentence"], words))
+        if not document.answered.any():
+            document = _documents_from(sentences, found["sentence"], words)
     if document.answered.any():
         found["document"] = _units(document, texts, "document", thresholds)
     return found

@@ -16,6 +16,7 @@ from palimpsest.reports.reference import position, printed
 from palimpsest.reports.runs import LEVELS, Configuration, Runs, is_mean
 from palimpsest.reports.tables import (
     METRICS,
+    NO_INTERVAL,
     MissingError,
     demo_note,
     domains,
@@ -142,7 +143,7 @@ class Grid:
                 data=points,
                 notes=[
                     missing(runs, design, [(d, levels) for d in facts["detectors"].split(";")]),
-                    *_notes(runs),
+                    *_notes(runs, points),
                 ],
             )
         ]
@@ -164,7 +165,7 @@ def detectability(runs: Runs) -> list[Figure]:
             png=png,
             pdf=pdf,
             data=points,
-            notes=_notes(runs),
+            notes=_notes(runs, points),
         )
     ]
 
@@ -180,9 +181,10 @@ def names(
     return {(c.name, level): named(c, level, levels) for c, level in shown}
 
 
-def _notes(runs: Runs) -> list[str]:
+def _notes(runs: Runs, points: pd.DataFrame) -> list[str]:
     shaded = "Shaded: the 95 % interval over documents; for several seeds one standard deviation."
-    return [shaded, *demo_note(runs)]
+    unsure = [NO_INTERVAL] if points["low"].isna().any() else []
+    return [shaded, *unsure, *demo_note(runs)]
 
 
 def _points(

@@ -15,7 +15,7 @@ from palimpsest.evaluation.report import MEAN, Context
 from palimpsest.reports.formats import Table
 from palimpsest.reports.reference import opai_results
 from palimpsest.reports.runs import LEVELS, Configuration, Runs
-from palimpsest.reports.tables import METRICS, MissingError, demo_note, percent
+from palimpsest.reports.tables import METRICS, NO_INTERVAL, MissingError, demo_note, percent
 from palimpsest.tracking import Evaluation, artifact
 
 Verdict = Literal["agrees", "does not", "too small to say"]
@@ -52,9 +52,22 @@ class Evidence:
     """
 
     runs: Runs
+    lost: dict[str, str] = field(default_factory=dict)  # run id -> name, without predictions
     _saved: dict[str, Saved] = field(default_factory=dict)
     _documents: dict[str, frozenset[str]] = field(default_factory=dict)
     _curves: dict[tuple[str, str, frozenset[str]], Curves] = field(default_factory=dict)
+
+    def of_design(self, design: str) -> list[Configuration]:
+        """A design's configurations whose predictions are in the store."""
+        found = []
+        for configuration in self.runs.of_design(design):
+            try:
+                self.documents(configuration)
+            except OSError:
+                self.lost[configuration.runs[-1].run_id] = configuration.name
+            else:
+                found.append(configuration)
+        return found
 
     def documents(self, configuration: Configuration) -> frozenset[str]:
         run = configuration.runs[-1]
@@ -111,7 +124,7 @@ class Claim:
 
 
 def _dip(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.runs.of_design("cumulative"):
+    for configuration in evidence.of_design("cumulative"):
         level = evidence.own_level(configuration)
         curves = evidence.curves(configuration, level)
         for metric in MEASURES:
@@ -122,7 +135,7 @@ def _dip(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _compress(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.runs.of_design("operation"):
+    for configuration in evidence.of_design("operation"):
         level = evidence.own_level(configuration)
         curves = evidence.curves(configuration, level)
         for metric in MEASURES:
@@ -136,8 +149,8 @@ def _compress(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _smooth(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    independent = {c.apart_from_design: c for c in evidence.runs.of_design("independent")}
-    for cumulative in evidence.runs.of_design("cumulative"):
+    independent = {c.apart_from_design: c for c in evidence.of_design("independent")}
+    for cumulative in evidence.of_design("cumulative"):
         other = independent.get(cumulative.apart_from_design)
         if other is None:
             continue
@@ -155,7 +168,7 @@ def _smooth(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _apart(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.runs.of_design("cumulative"):
+    for configuration in evidence.of_design("cumulative"):
         level = evidence.runs.level_of(configuration, FINE)
         if level is None:
             continue
@@ -169,7 +182,7 @@ def _apart(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _monotone(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.runs.of_design("coverage"):
+    for configuration in evidence.of_design("coverage"):
         level = evidence.own_level(configuration)
         curves = evidence.curves(configuration, level)
         versions = sorted({version for _, _, version in curves.numbers} - {"c000"})
@@ -312,8 +325,12 @@ def findings(runs: Runs) -> list[Table]:
         raise MissingError("no run of a design by which a claim is judged")
     method = (
         "Means over domains and in-distribution generators. Intervals: 95 % percentiles of a "
-        f"paired bootstrap over source documents, {RESAMPLES:,} resamples, each of one comparison."
+        f"paired bootstrap over source documents, {RESAMPLES:,} resamples, each of one comparison. "
+        "Of several seeds the newest run speaks."
     )
+    lost = ", ".join(f"{name} ({run_id})" for run_id, name in evidence.lost.items())
+    gaps = [f"Without predictions in the store, so not judged: {lost}."] if lost else []
+    unsure = [NO_INTERVAL] if any(np.isnan(finding.low) for finding in found) else []
     return [
         Table(
             name="findings",
@@ -322,7 +339,7 @@ def findings(runs: Runs) -> list[Table]:
                     "Verdict", "Documents"],
             rows=rows,
             data=pd.DataFrame(map(asdict, found)),
-            notes=[*notes, method, *demo_note(runs)],
+            notes=[*notes, method, *gaps, *unsure, *demo_note(runs)],
             sources=sources,
         )
     ]  # fmt: skip

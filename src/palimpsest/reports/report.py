@@ -14,7 +14,7 @@ from palimpsest.reports import figures, findings, formats
 from palimpsest.reports.catalogue import Entry, entries
 from palimpsest.reports.figures import Figure
 from palimpsest.reports.formats import Table
-from palimpsest.reports.runs import Runs
+from palimpsest.reports.runs import Runs, model_names
 from palimpsest.reports.tables import MissingError
 
 FOLDERS = ("tables", "figures")
@@ -139,7 +139,7 @@ def differences(runs: Runs) -> list[str]:
     params = [run.params for run in runs.evaluations]
     generators = listed(name for p in params for name in p["generators"].split())
     prompts = listed(run.tags.get("prompt_set", "unknown") for run in runs.evaluations)
-    models = listed(p["settings.model"] for p in params if "settings.model" in p)
+    models = listed(model_names(run) for run in runs.evaluations if model_names(run) != "–")
     sizes = sorted({_samples(run.records) for run in runs.evaluations})
     facts = [
         f"Texts: revised by {generators} with the prompts {prompts}; the paper's by GPT-5.4, "
@@ -160,11 +160,10 @@ def differences(runs: Runs) -> list[str]:
 
 def _samples(records: pd.DataFrame) -> int:
     """How many samples a run was judged on."""
-    accuracy = records[
+    scored = records[
         (records["level"] == "document")
-        & (records["metric"] == "accuracy")
+        & (records["metric"] == "scored")
         & (records["generator"] != MEAN)
         & (records["domain"] != MEAN)
     ]
-    one = accuracy[accuracy["threshold"] == accuracy["threshold"].max()]
-    return int((one["n"] + one["n_unscored"]).sum())
+    return int((scored["n"] + scored["n_unscored"]).sum())

@@ -10,7 +10,7 @@ from palimpsest.detectors.registry import REGISTRY
 from palimpsest.errors import InputError
 from palimpsest.evaluation.report import MEAN, preferred_threshold
 from palimpsest.records import RECORDS
-from palimpsest.reports.reference import paper_level, paper_name, position
+from palimpsest.reports.reference import paper_level, position
 from palimpsest.tracking import Evaluation
 
 # Runs that differ in these alone are one configuration.
@@ -19,7 +19,7 @@ SEEDS = frozenset({"seed", "train.seed"})
 TEXTS = ("texts", "generators", "select.domains")
 REGIMES = ("zero-shot", "llm-as-detector", "trained", "baseline")
 LEVELS = ("document", "sentence", "word", "character")
-CURVES = ("accuracy", "f1_ai", "macro_f1", "fnr", "auroc", "inversions")
+METRICS = ("accuracy", "f1_ai", "macro_f1", "fnr", "auroc", "scored")
 
 _NUMBER = [
     "level", "metric", "variant", "version", "operation", "coverage", "domain", "generator",
@@ -45,10 +45,6 @@ class Configuration:
     @property
     def design(self) -> str:
         return self.runs[-1].params["design"]
-
-    @property
-    def paper_name(self) -> str | None:
-        return paper_name(self.detector, self.regime)
 
     @property
     def apart_from_design(self) -> frozenset[tuple[str, str]]:
@@ -116,21 +112,20 @@ def choose(evaluations: Sequence[Evaluation], texts: Collection[str] = ()) -> Ru
     Raises:
         InputError: texts on which there is no run, or runs of an older version alone.
     """
-    known = {run.params["texts"] for run in evaluations}
+    current = [run for run in evaluations if _is_current(run)]
+    if not current:
+        raise InputError("all runs are of an older palimpsest: run `dvc repro`")
+    known = {run.params["texts"] for run in current}
     if missing := set(texts) - known:
         raise InputError(
             f"no finished run is on texts {', '.join(sorted(missing))}; there are runs on "
             f"{', '.join(sorted(known))}"
         )
-    wanted = [run for run in evaluations if run.params["texts"] in texts] or [
-        run for run in evaluations if _is_current(run)
-    ]
-    if not wanted:
-        raise InputError("all runs are of an older palimpsest: run `dvc repro`")
+    wanted = [run for run in current if run.params["texts"] in texts] or current
     splits = wanted[-1].params["splits"]
     chosen: dict[str, tuple[str, ...]] = {}
-    for run in [*evaluations, *wanted]:  # a later one replaces an earlier one
-        if _is_current(run) and run.params["splits"] == splits:
+    for run in [*current, *wanted]:  # a later one replaces an earlier one
+        if run.params["splits"] == splits:
             chosen[run.params["design"]] = _texts_of(run)
     shown, left_out = [], []
     for run in evaluations:
@@ -180,7 +175,7 @@ def _configurations(runs: Sequence[Evaluation]) -> tuple[Configuration, ...]:
 def _numbers(configurations: Sequence[Configuration]) -> dict[tuple[str, str, str], pd.DataFrame]:
     numbers = {}
     for configuration in configurations:
-        records = pd.concat([_curves(run.records) for run in configuration.runs])
+        records = pd.concat([_preferred(run.records) for run in configuration.runs])
         if len(configuration.runs) > 1:
             by_seed = records.groupby(_NUMBER, sort=False, dropna=False, as_index=False)
             records = by_seed.agg(
@@ -202,8 +197,8 @@ def _numbers(configurations: Sequence[Configuration]) -> dict[tuple[str, str, st
     return numbers
 
 
-def _curves(records: pd.DataFrame) -> pd.DataFrame:
-    shown = preferred_threshold(records[records["metric"].isin(CURVES)])
+def _preferred(records: pd.DataFrame) -> pd.DataFrame:
+    shown = preferred_threshold(records[records["metric"].isin(METRICS)])
     return shown.assign(sd=float("nan"), seeds=1)
 
 
@@ -217,6 +212,13 @@ def labels(runs: Sequence[Evaluation], ignored: Collection[str] = ()) -> dict[st
         detail = ", ".join(f"{key}={run.params.get(key, 'none')}" for key in differing)
         names[run.run_id] = run.params["detector"] + (f" ({detail})" if detail else "")
     return names
+
+
+def model_names(run: Evaluation) -> str:
+    """The models that a run's detector reads texts with, as its params name them."""
+    keys = ("model", "sampling", "scoring", "filler")
+    names = (run.params.get(f"settings.{key}") for key in keys)
+    return ", ".join(dict.fromkeys(name for name in names if name)) or "–"
 
 
 def is_mean(numbers: pd.DataFrame) -> pd.Series:

@@ -10,7 +10,7 @@ from palimpsest.detectors.registry import REGISTRY
 from palimpsest.evaluation.report import MEAN
 from palimpsest.reports.formats import Table
 from palimpsest.reports.reference import detectors_called, opai_results, printed
-from palimpsest.reports.runs import LEVELS, Configuration, Runs, is_mean
+from palimpsest.reports.runs import LEVELS, Configuration, Runs, is_mean, model_names
 from palimpsest.reports.statistics import statistics_tables
 
 METRICS = {
@@ -18,6 +18,10 @@ METRICS = {
 }  # fmt: skip
 # The papers' order of domains; others follow by name, the mean last.
 DOMAINS = ("essays", "reports", "news", "abstracts")
+NO_INTERVAL = (
+    "No interval where a domain has a single document: there is nothing to resample, nor for a "
+    "mean that the domain is in."
+)
 
 
 class MissingError(Exception):
@@ -61,7 +65,11 @@ class ByVersion:
             rows=rows,
             data=compared,
             sources=sources,
-            notes=[*self._notes(runs, numbers), missing(runs, self.design, self._printed())],
+            notes=[
+                *self._notes(runs, numbers),
+                scored_note(runs, shown),
+                missing(runs, self.design, self._printed()),
+            ],
         )
         return [table, *comparison(table, compared)]
 
@@ -162,9 +170,17 @@ def shown_at(
 
 
 def named(configuration: Configuration, level: str, levels: Sequence[str]) -> str:
-    """A configuration's name with its regime, and its level where a table has several."""
-    detail = configuration.regime + (f", {level}" if len(levels) > 1 else "")
-    return f"{configuration.name} [{detail}]"
+    """A configuration's name with its regime, and its level where a table has several.
+
+    A level finer than the method's own is our extension, and is called so.
+    """
+    entry = REGISTRY.get(configuration.detector)
+    details = [configuration.regime]
+    if len(levels) > 1:
+        details.append(level)
+    if entry and entry.native == "document" and level != "document":
+        details.append("extension")
+    return f"{configuration.name} [{', '.join(details)}]"
 
 
 def _numbers(
@@ -241,6 +257,25 @@ def missing(runs: Runs, design: str, wanted: Sequence[tuple[str, tuple[str, ...]
     if not absent:
         return "All detectors of the paper are here."
     return "In the paper and not here: " + ", ".join(absent) + "."
+
+
+def scored_note(runs: Runs, shown: Sequence[tuple[Configuration, str]]) -> str:
+    """How many units each configuration scored, and left unscored, over all cells."""
+    counts = [(c.name, *_scored(runs.of(c, level))) for c, level in shown]
+    partly = [f"{name} {scored:,} and {left:,}" for name, scored, left in counts if left]
+    if not partly:
+        return "Every unit is scored."
+    return f"Units scored and unscored: {', '.join(partly)}; all others scored every one."
+
+
+def _scored(numbers: pd.DataFrame) -> tuple[int, int]:
+    """Scored and unscored units of a configuration at a level."""
+    own = numbers[
+        (numbers["metric"] == "scored")
+        & (numbers["generator"] != MEAN)
+        & (numbers["domain"] != MEAN)
+    ]
+    return int(own["n"].sum()), int(own["n_unscored"].sum())
 
 
 def demo_note(runs: Runs) -> list[str]:
@@ -392,6 +427,7 @@ def summary(runs: Runs) -> list[Table]:
                 "AUROC compares a version's scores with v0's and needs no threshold; F1-AI is of "
                 "the method's own labels, else of its published threshold, else of a calibrated "
                 "one.",
+                scored_note(runs, shown),
                 *demo_note(runs),
             ],
         )
@@ -406,8 +442,8 @@ def listing(runs: Runs) -> list[Table]:
             if (configuration.name, configuration.design, level) not in runs.numbers:
                 continue
             numbers = runs.of(configuration, level)
-            own = numbers[(numbers["generator"] != MEAN) & (numbers["domain"] != MEAN)]
-            accuracy = own[own["metric"] == "accuracy"]
+            labelled = numbers[numbers["metric"] == "accuracy"]
+            scored, unscored = _scored(numbers)
             facts += [
                 {
                     "detector": configuration.name,
@@ -415,10 +451,10 @@ def listing(runs: Runs) -> list[Table]:
                     "profile": run.params["profile"],
                     "design": configuration.design,
                     "level": level,
-                    "threshold": ", ".join(sorted(set(accuracy["threshold"]))),
-                    "scored": int(accuracy["n"].sum()),
-                    "unscored": int(accuracy["n_unscored"].sum()),
-                    "model": run.params.get("settings.model", "–"),
+                    "threshold": ", ".join(sorted(set(labelled["threshold"]))),
+                    "scored": scored,
+                    "unscored": unscored,
+                    "model": model_names(run),
                     "texts": run.params["texts"],
                     "run_id": run.run_id,
                 }

@@ -8,9 +8,10 @@ local disk: where the user cache lies on a network file system, point PALIMPSEST
 import hashlib
 import os
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +19,10 @@ from palimpsest.archives import cache_folder
 from palimpsest.errors import InputError
 
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS kinds (id INTEGER PRIMARY KEY, name TEXT UNIQUE, model TEXT)",
-    "CREATE TABLE IF NOT EXISTS entries"
+    "CREATE TABLE kinds (id INTEGER PRIMARY KEY, name TEXT UNIQUE, model TEXT)",
+    "CREATE TABLE entries"
     " (kind INTEGER, text BLOB, value BLOB, used REAL, PRIMARY KEY (kind, text))",
-    "CREATE INDEX IF NOT EXISTS by_use ON entries (used)",
+    "CREATE INDEX by_use ON entries (used)",
 )
 
 # A moment of use is written down again after so many seconds: reading stays cheap.
@@ -150,19 +151,32 @@ class Cache:
     def _open(self) -> Iterator[sqlite3.Connection]:
         """One transaction, alone with the file."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                self._create()
             with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as store:
-                # lets the file shrink; counts only before its first table
-                store.execute("PRAGMA auto_vacuum = FULL")
-                store.execute("PRAGMA journal_mode = WAL")
                 # after a loss of power the last shards may be missing, never half there
                 store.execute("PRAGMA synchronous = NORMAL")
                 store.execute("BEGIN IMMEDIATE")
-                for statement in _SCHEMA:
-                    store.execute(statement)
                 yield store
                 store.execute("COMMIT")
         except (OSError, sqlite3.Error) as error:
             raise InputError(
                 f"{self.path}: {error}; delete the file, or set PALIMPSEST_CACHE to another folder"
             ) from error
+
+    def _create(self) -> None:
+        """Make the file aside and put it in place whole: the first of two makers wins.
+
+        Where two connections change one file's journal mode at once, SQLite lets one fail.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.path.parent) as aside:
+            made = Path(aside) / self.path.name
+            with closing(sqlite3.connect(made, isolation_level=None)) as store:
+                # lets the file shrink; counts only before its first table
+                store.execute("PRAGMA auto_vacuum = FULL")
+                store.execute("PRAGMA journal_mode = WAL")
+                for statement in _SCHEMA:
+                    store.execute(statement)
+            with suppress(FileExistsError):
+                os.link(made, self.path)

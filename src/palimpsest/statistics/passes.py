@@ -46,8 +46,9 @@ class Pass(ABC):
         self.references = references
         first, *others = references
         for other in others:
-            same = first.tokenizer.get_vocab() == other.tokenizer.get_vocab()
-            if not same or first.prefix != other.prefix:
+            # GPT-J's tokenizer is GPT-2's, with names for its padding: one may have more tokens
+            few, many = sorted((one.tokenizer.get_vocab() for one in (first, other)), key=len)
+            if not few.items() <= many.items() or first.prefix != other.prefix:
                 raise InputError(
                     f"{first.name} and {other.name} cut texts into different tokens: "
                     "give two models with one tokenizer"
@@ -152,8 +153,10 @@ def read_texts(
     Raises:
         InputError: `max_tokens` that is above the model's context or too small to predict from.
     """
-    reference = kind.references[-1]
+    # of two tokenizers the one whose tokens both models know
+    reference = min(kind.references, key=lambda one: len(one.tokenizer))
     capacity = max_tokens - len(reference.prefix)
+    contexts = [one.context for one in kind.references if one.context is not None]
     for one in kind.references:
         if one.context is not None and max_tokens > one.context:
             raise InputError(
@@ -172,7 +175,7 @@ def read_texts(
     # a pass of a few seconds needs no bar; without a terminal there is none
     with tqdm(total=total, unit="tok", unit_scale=True, delay=5, disable=None) as progress:
         for windows in batches(todo, batch_tokens):
-            batch = _batch(reference, texts, encoded, windows)
+            batch = _batch(reference, min(contexts, default=None), texts, encoded, windows)
             whole = kind.read(batch).cpu().numpy()
             ends = np.cumsum([positions for _, _, positions in batch.parts])
             read.update(zip(windows, np.split(whole, ends[:-1], axis=1), strict=True))
@@ -186,14 +189,18 @@ def read_texts(
 
 def _batch(
     reference: Reference,
+    context: int | None,
     texts: Sequence[str],
     encoded: Sequence[Encoded],
     windows: Sequence[Window],
 ) -> Batch:
-    """The positions that predict each window's scored tokens, and its last."""
+    """The positions that predict each window's scored tokens, and its last.
+
+    A batch is never wider than the `context` of all models.
+    """
     prefix = reference.prefix
     width = len(prefix) + padded(windows[0].length)
-    shape = len(windows), min(width, reference.context or width)
+    shape = len(windows), min(width, context or width)
     ids, targets = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     rows = np.zeros(shape, np.bool_)
     for i, window in enumerate(windows):

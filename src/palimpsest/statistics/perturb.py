@@ -101,9 +101,14 @@ class Perturber:
         self.count, self.seed, self.cache = count, seed, cache
         self.model = identity[0]
         self.key = json.dumps(
-            {"code": code_digest("perturb", "fillers", "columns"), "kind": "perturbed",
-             "filler": identity, "count": count, "seed": seed}
-        )  # fmt: skip
+            {
+                "code": code_digest("perturb", "fillers", "columns", "reference", "windows"),
+                "kind": "perturbed",
+                "filler": identity,
+                "count": count,
+                "seed": seed,
+            }
+        )
 
     def perturb(self, text: str, words: Sequence[Span], language: Language) -> list[Perturbed]:
         """The copies that could be filled, in ten attempts; none for a text without gaps."""

@@ -29,14 +29,8 @@ def opai_results() -> pd.DataFrame:
     ).drop(columns="granularity")
 
 
-def paper_name(detector: str, regime: str) -> str | None:
-    """What the paper calls a detector; None where it is not the paper's."""
-    found = _known().get((detector, regime))
-    return found[0] if found else None
-
-
 def paper_level(detector: str, regime: str) -> str | None:
-    """The level at which the paper judges a detector."""
+    """The level at which the paper judges a detector; None where it is not the paper's."""
     found = _known().get((detector, regime))
     return found[1] if found else None
 

@@ -31,8 +31,9 @@ repro: setup ## the demo, end to end: a zero-shot and a trained detector, then t
 	dvc exp run --temp --set-param detector=genai-sentence
 	palimpsest tables
 
+# One process for each core; PyTorch's own threads would only wait for each other then.
 test: $(VENV)/.installed ## the tests
-	python -m pytest -m "not browser"
+	OMP_NUM_THREADS=1 python -m pytest -m "not browser" -n auto --dist loadfile
 
 test-browser: $(VENV)/.installed ## the report, a trajectory and the MLflow UI in headless Chromium
 	python -m pytest -m browser tests/browser

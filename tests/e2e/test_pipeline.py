@@ -85,7 +85,11 @@ def test_tables_show_every_detector_at_every_version(project: Project) -> None:
     project.run("palimpsest", "tables")
     tables = project.folder / "reports/tables"
     table = (tables / "table-08.md").read_text()
-    for detector in ("fast-detectgpt [zero-shot]", "genai-sentence [trained]", "length [baseline]"):
+    for detector in (
+        "fast-detectgpt [zero-shot, extension]",
+        "genai-sentence [trained]",
+        "length [baseline]",
+    ):
         assert f"| {detector} | v0 |" in table
     assert all(table.count(f"| v{t} |") == 3 for t in range(9))
     assert (tables / "table-02.tex").read_text().count(r"\\") == 3

@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,7 @@ from palimpsest.reports.findings import as_json, findings
 from palimpsest.reports.formats import Table
 from palimpsest.reports.runs import choose
 from palimpsest.reports.tables import MissingError, summary
-from palimpsest.tracking import artifact, evaluations
+from palimpsest.tracking import evaluations
 from tests.reports.store import log
 from tests.reports.synthetic import evaluation
 
@@ -96,21 +95,6 @@ def test_one_document_is_too_small_to_say(
     assert np.isnan(table.data["low"]).all()
     assert {row[5] for row in table.rows} == {"–"}
     assert any(note.startswith("No interval where a domain has") for note in table.notes)
-
-
-def test_a_run_without_predictions_is_named_and_the_others_are_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    for detector in ("kept", "lost"):
-        log(BENCHMARK, detector, "zero-shot", "cumulative", "word", documents=8)
-    runs = evaluations(BENCHMARK)
-    (lost,) = (run.run_id for run in runs if run.params["detector"] == "lost")
-    artifact(lost, "predictions.parquet").unlink()
-    (table,) = findings(choose(runs))
-    assert set(table.data["detector"]) == {"kept"}
-    assert any(f"so not judged: lost ({lost})" in note for note in table.notes)
 
 
 def test_no_run_to_judge_by_is_a_reason() -> None:

@@ -52,22 +52,9 @@ class Evidence:
     """
 
     runs: Runs
-    lost: dict[str, str] = field(default_factory=dict)  # run id -> name, without predictions
     _saved: dict[str, Saved] = field(default_factory=dict)
     _documents: dict[str, frozenset[str]] = field(default_factory=dict)
     _curves: dict[tuple[str, str, frozenset[str]], Curves] = field(default_factory=dict)
-
-    def of_design(self, design: str) -> list[Configuration]:
-        """A design's configurations whose predictions are in the store."""
-        found = []
-        for configuration in self.runs.of_design(design):
-            try:
-                self.documents(configuration)
-            except OSError:
-                self.lost[configuration.runs[-1].run_id] = configuration.name
-            else:
-                found.append(configuration)
-        return found
 
     def documents(self, configuration: Configuration) -> frozenset[str]:
         run = configuration.runs[-1]
@@ -124,7 +111,7 @@ class Claim:
 
 
 def _dip(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.of_design("cumulative"):
+    for configuration in evidence.runs.of_design("cumulative"):
         level = evidence.own_level(configuration)
         curves = evidence.curves(configuration, level)
         for metric in MEASURES:
@@ -135,7 +122,7 @@ def _dip(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _compress(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.of_design("operation"):
+    for configuration in evidence.runs.of_design("operation"):
         level = evidence.own_level(configuration)
         curves = evidence.curves(configuration, level)
         for metric in MEASURES:
@@ -149,8 +136,8 @@ def _compress(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _smooth(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    independent = {c.apart_from_design: c for c in evidence.of_design("independent")}
-    for cumulative in evidence.of_design("cumulative"):
+    independent = {c.apart_from_design: c for c in evidence.runs.of_design("independent")}
+    for cumulative in evidence.runs.of_design("cumulative"):
         other = independent.get(cumulative.apart_from_design)
         if other is None:
             continue
@@ -168,7 +155,7 @@ def _smooth(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _apart(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.of_design("cumulative"):
+    for configuration in evidence.runs.of_design("cumulative"):
         level = evidence.runs.level_of(configuration, FINE)
         if level is None:
             continue
@@ -182,7 +169,7 @@ def _apart(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
 
 
 def _monotone(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.of_design("coverage"):
+    for configuration in evidence.runs.of_design("coverage"):
         level = evidence.own_level(configuration)
         curves = evidence.curves(configuration, level)
         versions = sorted({version for _, _, version in curves.numbers} - {"c000"})
@@ -328,8 +315,6 @@ def findings(runs: Runs) -> list[Table]:
         f"paired bootstrap over source documents, {RESAMPLES:,} resamples, each of one comparison. "
         "Of several seeds the newest run speaks."
     )
-    lost = ", ".join(f"{name} ({run_id})" for run_id, name in evidence.lost.items())
-    gaps = [f"Without predictions in the store, so not judged: {lost}."] if lost else []
     unsure = [NO_INTERVAL] if any(np.isnan(finding.low) for finding in found) else []
     return [
         Table(
@@ -339,7 +324,7 @@ def findings(runs: Runs) -> list[Table]:
                     "Verdict", "Documents"],
             rows=rows,
             data=pd.DataFrame(map(asdict, found)),
-            notes=[*notes, method, *gaps, *unsure, *demo_note(runs)],
+            notes=[*notes, method, *unsure, *demo_note(runs)],
             sources=sources,
         )
     ]  # fmt: skip

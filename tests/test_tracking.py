@@ -112,6 +112,19 @@ def test_the_newest_run_of_a_configuration_counts(tmp_path: Path) -> None:
     assert found[0].statistics["domain"].tolist() == ["null"]
 
 
+def test_a_run_that_lost_its_artifacts_is_left_out_by_name(
+    tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    pd.DataFrame({"a": [1]}).to_parquet(folder / "records.parquet")
+    pd.DataFrame({"a": [1]}).to_csv(folder / "statistics.csv")
+    kept, lost = log_run("k", folder=folder, seed=0), log_run("l", folder=folder, seed=1)
+    shutil.rmtree(root / "mlartifacts/bench" / str(lost))
+    assert [run.run_id for run in evaluations("bench")] == [kept]
+    assert f"run {lost} has lost its artifact tables" in caplog.text
+
+
 def test_an_empty_store_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(InputError, match="run `dvc repro` first"):
         evaluations("bench")

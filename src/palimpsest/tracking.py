@@ -269,7 +269,11 @@ def evaluations(experiment: str, run_ids: Collection[str] | None = None) -> list
 
     result = []
     for run in sorted(newest.values(), key=lambda r: r.info.start_time):
-        folder = artifact(run.info.run_id, "tables")
+        try:
+            folder = artifact(run.info.run_id, "tables")
+        except LostArtifactError as error:
+            log.warning("left out: %s", error)
+            continue
         result.append(
             Evaluation(
                 run_id=run.info.run_id,
@@ -282,8 +286,24 @@ def evaluations(experiment: str, run_ids: Collection[str] | None = None) -> list
     return result
 
 
-def artifact(run_id: str, path: str) -> Path:
-    """A local copy of a run's artifact."""
-    from mlflow.artifacts import download_artifacts
+class LostArtifactError(InputError):
+    """A run whose artifact is no longer where the store says."""
 
-    return Path(download_artifacts(run_id=run_id, artifact_path=path, tracking_uri=store_uri()))
+
+def artifact(run_id: str, path: str) -> Path:
+    """A local copy of a run's artifact.
+
+    Raises:
+        LostArtifactError: it is not there.
+    """
+    from mlflow.artifacts import download_artifacts
+    from mlflow.exceptions import MlflowException
+
+    try:
+        found = download_artifacts(run_id=run_id, artifact_path=path, tracking_uri=store_uri())
+    except (MlflowException, OSError) as error:
+        raise LostArtifactError(
+            f"run {run_id} has lost its artifact {path}: restore mlartifacts/, or delete the run "
+            "and repeat it"
+        ) from error
+    return Path(found)

@@ -16,6 +16,7 @@ from palimpsest.reports.figures import Figure
 from palimpsest.reports.formats import Table
 from palimpsest.reports.runs import Runs, model_names
 from palimpsest.reports.tables import MissingError
+from palimpsest.tracking import LostArtifactError
 
 FOLDERS = ("tables", "figures")
 
@@ -94,7 +95,7 @@ def _write_findings(sections: Sequence[Section], folder: Path) -> list[Path]:
 def _section(entry: Entry, runs: Runs) -> Section:
     try:
         return Section(entry, entry.make(runs))
-    except MissingError as reason:
+    except (MissingError, LostArtifactError) as reason:
         return Section(entry, reason=str(reason))
 
 

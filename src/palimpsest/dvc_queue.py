@@ -3,6 +3,7 @@
 import logging
 import re
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -89,8 +90,11 @@ def written(value: Any) -> str:
 
 
 def _dvc(*arguments: str) -> str:
-    done = subprocess.run(["dvc", *arguments], capture_output=True, text=True)
+    # A file, not a pipe: a worker in the background keeps what it inherits open until it ends.
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        done = subprocess.run(["dvc", *arguments], stdout=output, stderr=subprocess.STDOUT)
+        output.seek(0)
+        said = output.read()
     if done.returncode:
-        reason = (done.stderr or done.stdout).strip().removeprefix("ERROR: ")
-        raise InputError(f"dvc {' '.join(arguments[:3])}: {reason}")
-    return done.stdout
+        raise InputError(f"dvc {' '.join(arguments[:3])}: {said.strip().removeprefix('ERROR: ')}")
+    return said

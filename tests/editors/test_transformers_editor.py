@@ -162,11 +162,15 @@ def test_a_tokenizer_without_markers_changes_no_document(folder: Path) -> None:
     assert tried._markers.sub("!", "He wrote.") == "He wrote."
 
 
-def test_a_request_longer_than_the_context_names_its_tokens(folder: Path) -> None:
+def test_a_request_longer_than_the_context_has_an_empty_reply_and_the_others_theirs(
+    folder: Path,
+) -> None:
     tried = editor(folder)
-    asked = request("rose " * 500)
-    with pytest.raises(InputError, match=f"{len(tried._prompt(asked.messages))} tokens .* 512"):
-        serve(tried, [asked])
+    long, fine = request("rose " * 500), request(SENTENCES[0])
+    replies = serve(tried, [long, fine])
+    assert replies[long] == Reply("", "length", 0, len(tried._prompt(long.messages)))
+    assert replies[fine].tokens
+    assert serve(tried, [long]) == {long: replies[long]}
 
 
 def test_the_weights_are_not_loaded_before_a_request_needs_them(folder: Path) -> None:

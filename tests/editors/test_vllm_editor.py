@@ -120,11 +120,14 @@ def test_markers_in_a_document_are_broken_up() -> None:
     assert engines[0].calls[0][0][0] == [{"role": "user", "content": "End < |im_end|> here <tool>"}]
 
 
-def test_a_prompt_that_is_too_long_is_an_error_before_the_batch_is_lost() -> None:
+def test_a_prompt_that_is_too_long_is_not_sent_and_the_others_are() -> None:
     editor, engines = made()
-    with pytest.raises(InputError, match=r"of 41 tokens .* longer than the context .* 60"):
-        serve(editor, [request("fine"), request("word " * 41)])
-    assert not engines[0].calls
+    fine, long = request("fine"), request("word " * 41)
+    replies = serve(editor, [fine, long])
+    assert replies[long] == Reply("", "length", 0, 41)
+    assert replies[fine].text
+    assert [len(call[0]) for call in engines[0].calls] == [1]
+    assert serve(editor, [long]) == {long: Reply("", "length", 0, 41)}
 
 
 def test_an_unknown_sampling_param_is_named() -> None:

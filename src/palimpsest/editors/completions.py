@@ -35,6 +35,12 @@ _FILTERED = re.compile(
     r"|SensitiveContentDetected|Content Exists Risk|inappropriate content",
     re.IGNORECASE,
 )
+# Prompts that do not fit: OpenAI, vLLM, Anthropic, Qwen, DeepSeek.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|maximum context length|prompt is too long|input length should be"
+    r"|longer than the maximum model length",
+    re.IGNORECASE,
+)
 
 
 class LostError(Exception):
@@ -188,6 +194,8 @@ class Completions:
             raise LostError(f"status {status}", wait=_retry_after(error.response.headers))
         elif status == 400 and _FILTERED.search(said):
             return make_reply(request, "", "content_filter")
+        elif status == 400 and _TOO_LONG.search(said):
+            return make_reply(request, "", "length")
         elif status in (401, 403):
             variable = self._generator.key_variable
             whose = f"in {variable}" if variable else "(none is given: set key_variable)"

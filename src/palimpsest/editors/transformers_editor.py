@@ -44,7 +44,7 @@ class TransformersEditor:
 
     Raises:
         InputError: at the first request, a model that cannot be loaded, has no chat template or no
-            stop token, or computes another attention; later, a request longer than its context.
+            stop token, or computes another attention.
     """
 
     def __init__(
@@ -71,8 +71,17 @@ class TransformersEditor:
         tree = PrefixTree(limit=KEPT * self._batch_size)
         running: list[Running] = []
         while True:
+            unanswerable = []
             if free := self._batch_size - len(running):
-                running += [self._begin(request, tree) for request in pull(free)]
+                for request in pull(free):
+                    prompt = self._prompt(request.messages)
+                    if len(prompt) + request.max_tokens > self._context:
+                        unanswerable.append((request, Reply("", "length", 0, len(prompt))))
+                    else:
+                        running.append(self._begin(request, prompt, tree))
+            if unanswerable:
+                yield unanswerable
+                continue
             if not running:
                 return
             finished = self._step(running, tree)
@@ -82,14 +91,7 @@ class TransformersEditor:
             if finished:
                 yield [(each.request, reply) for each, reply in finished.items()]
 
-    def _begin(self, request: Request, tree: PrefixTree) -> Running:
-        prompt = self._prompt(request.messages)
-        context = self._network.config.get_text_config().max_position_embeddings
-        if len(prompt) + request.max_tokens > context:
-            raise InputError(
-                f"a prompt of {len(prompt)} tokens with a reply of up to {request.max_tokens} is "
-                f"longer than the context of {self.model}, {context}: lower corpus.max_sentences"
-            )
+    def _begin(self, request: Request, prompt: list[int], tree: PrefixTree) -> Running:
         identity = json.dumps([self.revision or self.model, self.decoding, asdict(request)])
         seed = int.from_bytes(hashlib.sha256(identity.encode()).digest())
         leaf = tree.add(prompt, request.max_tokens)
@@ -141,6 +143,11 @@ class TransformersEditor:
                 f"model {self.model} has no chat template: choose one trained on instructions"
             )
         return tokenizer
+
+    @property
+    def _context(self) -> int:
+        context: int = self._network.config.get_text_config().max_position_embeddings
+        return context
 
     @cached_property
     def _markers(self) -> re.Pattern[str]:

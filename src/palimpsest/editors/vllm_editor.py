@@ -26,8 +26,7 @@ class VLLMEditor:
     `engine` makes the `vllm.LLM`, at the first request.
 
     Raises:
-        InputError: at the first request, vLLM that is not installed, an unknown sampling param;
-            later, a request longer than the model's context.
+        InputError: at the first request, vLLM that is not installed, an unknown sampling param.
     """
 
     def __init__(
@@ -48,18 +47,27 @@ class VLLMEditor:
     def serve(self, pull: Pull) -> Iterator[list[tuple[Request, Reply]]]:
         """Answer requests until none is ready, up to `batch_size` at once."""
         while batch := pull(self._batch_size):
-            chats = [self._chat(request.messages) for request in batch]
-            for request, chat in zip(batch, chats, strict=True):
-                self._check_length(request, chat)
-            outputs = self._engine.chat(
-                chats,
-                [self._sampling_params(request) for request in batch],
-                chat_template_kwargs=self._template,
-                use_tqdm=False,
+            chats = {request: self._chat(request.messages) for request in batch}
+            # One chat that is too long would make the engine throw the whole batch away.
+            lengths = {request: self._length(chat) for request, chat in chats.items()}
+            context = self._engine.llm_engine.model_config.max_model_len
+            fitting = [r for r in batch if lengths[r] + r.max_tokens <= context]
+            outputs = (
+                self._engine.chat(
+                    [chats[request] for request in fitting],
+                    [self._sampling_params(request) for request in fitting],
+                    chat_template_kwargs=self._template,
+                    use_tqdm=False,
+                )
+                if fitting
+                else []
             )
             # vLLM gives the outputs in the order of the chats; strict, should one be missing.
-            yield [(request, _reply(request, output))
-                   for request, output in zip(batch, outputs, strict=True)]  # fmt: skip
+            replies = dict(zip(fitting, outputs, strict=True))
+            yield [
+                (r, _reply(r, replies[r]) if r in replies else Reply("", "length", 0, lengths[r]))
+                for r in batch
+            ]
 
     def _chat(self, messages: tuple[Message, ...]) -> list[dict[str, str]]:
         # A document may contain the model's own markers; broken up, they are text like any other.
@@ -71,17 +79,12 @@ class VLLMEditor:
             for message in messages
         ]
 
-    def _check_length(self, request: Request, chat: list[dict[str, str]]) -> None:
-        """One chat that is too long would make the engine throw the whole batch away."""
-        prompt = self._tokenizer.apply_chat_template(
-            chat, add_generation_prompt=True, return_dict=False, **self._template
-        )
-        context = self._engine.llm_engine.model_config.max_model_len
-        if len(prompt) + request.max_tokens > context:
-            raise InputError(
-                f"a prompt of {len(prompt)} tokens with a reply of up to {request.max_tokens} is "
-                f"longer than the context of {self.model}, {context}: lower corpus.max_sentences"
+    def _length(self, chat: list[dict[str, str]]) -> int:
+        return len(
+            self._tokenizer.apply_chat_template(
+                chat, add_generation_prompt=True, return_dict=False, **self._template
             )
+        )
 
     def _sampling_params(self, request: Request) -> Any:
         identity = json.dumps([self.model, self.revision, self.decoding, asdict(request)])

@@ -29,6 +29,9 @@ class Request:
 class Reply:
     """`finish` is `length` where the editor stopped the reply at `max_tokens`.
 
+    It is so with an empty text where prompt and reply do not fit into the model's context: such a
+    request is not sent, and validation rejects its sentence by name.
+
     `tokens` and `prompt_tokens` are what was written and read, as a provider counts and bills it.
     """
 

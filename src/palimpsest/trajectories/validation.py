@@ -104,7 +104,7 @@ def length_window(n_words: int, length: tuple[int, int]) -> tuple[int, int]:
 def _hard(text: str, reply: Reply, target: Target) -> str | None:
     source = target.sentence
     if not text:
-        return "empty"
+        return "no room" if reply.finish == "length" else "empty"
     if _new(_MARKER, text, source):
         return "marker"
     if reply.finish == "length":

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from palimpsest.archives import sha256_of
+
 PACKAGE = Path(__file__).parent
 
 # Where numbers go after they are made; a change there changes none.
@@ -43,17 +45,17 @@ def code_digests(stage: str, modules: Sequence[str]) -> dict[str, str]:
         if isinstance(node, ast.FunctionDef) and node.name == stage
     )
     waiting = [*_imports(function), *modules]
-    digests = {"palimpsest.stages": _sha256(stages)}
+    digests = {"palimpsest.stages": sha256_of(stages)}
     for module in modules:
         # a detector of the user's own, from outside the package
         if _source(module) is None and (spec := find_spec(module)) and spec.origin:
-            digests[module] = _sha256(Path(spec.origin))
+            digests[module] = sha256_of(Path(spec.origin))
     while waiting:
         module = waiting.pop()
         file = _source(module)
         if file is None or module in digests or module.startswith(_NO_INFLUENCE):
             continue
-        digests[module] = _sha256(file)
+        digests[module] = sha256_of(file)
         waiting += _imports(_parsed(file))
         waiting.append(module.rpartition(".")[0])
     return digests
@@ -62,9 +64,9 @@ def code_digests(stage: str, modules: Sequence[str]) -> dict[str, str]:
 def digest(path: Path) -> str:
     """SHA-256 of a file, or of the names and contents of all files of a folder."""
     if path.is_file():
-        return _sha256(path)
+        return sha256_of(path)
     files = sorted(file for file in path.rglob("*") if file.is_file())
-    listing = "".join(f"{file.relative_to(path).as_posix()} {_sha256(file)}\n" for file in files)
+    listing = "".join(f"{file.relative_to(path).as_posix()} {sha256_of(file)}\n" for file in files)
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
@@ -98,8 +100,3 @@ def _source(module: str) -> Path | None:
         if file.is_file():
             return file
     return None
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

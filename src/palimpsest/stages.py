@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -348,12 +348,11 @@ def configuration(params: Params) -> str:
 
     Unlike the stages' own keys it cannot see that another configuration gives the same texts.
     """
-    source = Path(params.corpus.source)
     used = {name: params.generators[name] for d in _designs(params) for name in
             generators(d, params.trajectory)}  # fmt: skip
     identity = {
         "corpus": asdict(params.corpus),
-        "source": digest(source) if source.exists() else None,
+        "source": _source_digest(Path(params.corpus.source)),
         "trajectory": asdict(params.trajectory),
         "prompts": digest(Path(params.trajectory.prompt_sets)),
         "generators": {name: asdict(generator) for name, generator in used.items()},
@@ -370,6 +369,12 @@ def configuration(params: Params) -> str:
         "code": {stage: code_digests(stage, _modules(params)) for stage in STAGES},
     }
     return short_digest(identity)
+
+
+@cache
+def _source_digest(source: Path) -> str | None:
+    """Once in a process: an experiment's members share a corpus that may have gigabytes."""
+    return digest(source) if source.exists() else None
 
 
 def _train_run(params: Params) -> AbstractContextManager[tracking.Run]:

@@ -31,9 +31,10 @@ repro: setup ## the demo, end to end: a zero-shot and a trained detector, then t
 	dvc exp run --temp --set-param detector=genai-sentence
 	palimpsest tables
 
-# One process for each core; PyTorch's own threads would only wait for each other then.
+# One process for each core, where PyTorch's own threads would wait for each other; longest first.
 test: $(VENV)/.installed ## the tests
-	OMP_NUM_THREADS=1 python -m pytest -m "not browser" -n auto --dist loadfile
+	OMP_NUM_THREADS=1 python -m pytest tests/e2e tests -m "not browser" -n auto --dist loadfile \
+	  --no-loadscope-reorder
 
 test-browser: $(VENV)/.installed ## the report, a trajectory and the MLflow UI in headless Chromium
 	python -m pytest -m browser tests/browser

@@ -1,6 +1,7 @@
 """The real pipeline through DVC: SmolLM2 revises three essays, two detectors judge them."""
 
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -194,24 +195,26 @@ def test_a_killed_generation_resumes_to_the_same_bytes_and_repeats_no_request(
     project: Project, tmp_path: Path
 ) -> None:
     second = Project(tmp_path, **SHORT)
-    process = second.start("dvc", "repro", "generate")
     journal = tmp_path / ".palimpsest/journal.sqlite"
-    while replies(journal) < 25:
+    # Most replies are there: those that are missing, in all versions, take the model a minute.
+    journal.parent.mkdir(exist_ok=True)
+    with sqlite3.connect(project.folder / ".palimpsest/journal.sqlite") as whole:
+        whole.execute("VACUUM INTO ?", (str(journal),))
+    with sqlite3.connect(journal) as part:
+        part.execute("DELETE FROM replies WHERE rowid % 5 = 0")
+    total, left = replies(project.folder / ".palimpsest/journal.sqlite"), replies(journal)
+    process = second.start("dvc", "repro", "generate")
+    while replies(journal) < left + 8:
         assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.2)
+        time.sleep(0.1)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     answered = replies(journal)
-    # the journal of the other project holds all that this one will ask
-    plan = project.run("palimpsest", "generate", "--plan").splitlines()[-1].split()
-    assert plan[:2] == ["cumulative", "smollm2"]
-    total = int(plan[5])
-    assert answered < total
 
     output = second.run("dvc", "repro", "generate")
     assert (tmp_path / TEXTS).read_bytes() == (project.folder / TEXTS).read_bytes()
-    assert f"{total - answered} requests sent" in output
-    assert replies(journal) == total
+    sent = int(re.findall(r"(\d+) requests sent", output)[-1])
+    assert 0 < sent == replies(journal) - answered < total - left
 
 
 def replies(journal: Path) -> int:

@@ -163,6 +163,11 @@ def test_a_full_disk_ends_the_run_and_loses_no_reply(tmp_path: Path) -> None:
     assert rows == faultless(documents(20))
 
 
+def _heed_ctrl_c() -> None:
+    """A shell lets what it runs in the background ignore Ctrl-C, and so their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_within_3_seconds_and_says_how_to_resume(tmp_path: Path) -> None:
     params = yaml.safe_load(Path("params.yaml").read_text(encoding="utf-8"))
     params["trajectory"]["generators"] = params["trajectory"]["ablations"]["generators"] = ["slow"]
@@ -177,7 +182,7 @@ def test_ctrl_c_ends_within_3_seconds_and_says_how_to_resume(tmp_path: Path) -> 
         process = subprocess.Popen(
             [sys.executable, "-m", "palimpsest", "generate"],
             cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path("src").resolve())},
-            stderr=subprocess.PIPE, text=True,
+            stderr=subprocess.PIPE, text=True, preexec_fn=_heed_ctrl_c,
         )  # fmt: skip
         while not stub.bodies and process.poll() is None:
             time.sleep(0.05)
@@ -203,7 +208,7 @@ list(editor("http://nowhere.invalid/v1", timeout=60).serve(pulling([request()]))
 def test_ctrl_c_does_not_wait_for_a_name_to_be_looked_up() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", LOOKING_UP],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_ctrl_c,
     )  # fmt: skip
     assert process.stdout
     process.stdout.readline()

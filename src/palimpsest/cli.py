@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
     try:
         arguments.run(arguments)
@@ -135,9 +136,13 @@ def _stage(arguments: argparse.Namespace) -> None:
     if arguments.stage != "generate":
         stages.STAGES[arguments.stage](params)
     elif arguments.plan:
-        print(stages.plan(params).to_string(index=False, na_rep="no price"))
+        print(stages.plan(params).to_string(index=False, formatters={"cost_left": _dollars}))
     else:
         stages.generate(params, arguments.max_cost)
+
+
+def _dollars(cost: float | None) -> str:
+    return "no price" if cost is None or cost != cost else f"${cost:,.2f}"
 
 
 def _data_demo(_: argparse.Namespace) -> None:

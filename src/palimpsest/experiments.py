@@ -119,7 +119,7 @@ def listing(size_name: str) -> Iterator[str]:
         group = members(size)
         done = len(finished(_benchmark(size), group))
         redraws = ", ".join(experiment.redraws)
-        yield f"{name:24} {done:3}/{len(group):<3} {experiment.question} ({redraws})"
+        yield f"{name:26} {done:3}/{len(group):<3} {experiment.question} ({redraws})"
 
 
 def report(name: str, size_name: str, jobs: int) -> list[Path]:

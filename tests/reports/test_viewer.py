@@ -58,12 +58,22 @@ def test_the_page_asks_the_network_for_nothing() -> None:
 def test_scores_stand_beside_sentences_and_versions() -> None:
     n = len(ROWS[1]["sentence_spans"])
     mine = {ROWS[1]["sample_id"]: {"document": 3.25, "sentences": [0.125] * n}}
-    theirs = {ROWS[1]["sample_id"]: {"document": float("nan"), "sentences": None}}
-    text = parsed(render(ROWS, {"mine": mine, "theirs": theirs})).text
-    assert "mine 0.125" in text
-    assert "theirs" not in text
+    text = parsed(render(ROWS, {"mine": mine})).text
     assert "3.25" in text
     assert text.count(" 0.12") == 2 * n  # beside each sentence and in its history
+    theirs = {ROWS[1]["sample_id"]: {"document": float("nan"), "sentences": None}}
+    several = parsed(render(ROWS, {"mine": mine, "theirs": theirs})).text
+    assert several.count("mine 0.125") == n  # too many numbers beside a sentence hide the text
+    assert "theirs" not in several
+
+
+def test_a_word_methods_score_of_a_sentence_is_the_mean_of_its_words() -> None:
+    row = ROWS[1]
+    words = [float(i) for i in range(len(row["word_spans"]))]
+    answer = {"document": float("nan"), "sentences": None, "words": words}
+    first = len(row["text"][slice(*row["sentence_spans"][0])].split())
+    text = parsed(render(ROWS, {"tagger": {row["sample_id"]: answer}})).text
+    assert f"tagger {sum(words[:first]) / first:.3f}" in text
 
 
 def test_a_trajectory_that_is_not_there_is_an_error_that_names_some(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +123,11 @@ def _version(row: Mapping[str, Any], predictions: Predictions) -> dict[str, Any]
         if not applied and row["sentence_labels"][i]:
             # an adopted text has no history, but each version revises all AI sentences again
             applied = [row["operation"]]
-        scores = {
-            name: answer["sentences"][i]
-            for name, answer in answers.items()
-            if answer.get("sentences") is not None and not isnan(answer["sentences"][i])
-        }
+        scores = {}
+        for name, answer in answers.items():
+            score = _sentence_score(row, answer, i)
+            if not isnan(score):
+                scores[name] = score
         paragraphs[-1].append(
             {
                 "id": row["sentence_ids"][i],
@@ -151,3 +151,18 @@ def _version(row: Mapping[str, Any], predictions: Predictions) -> dict[str, Any]
             if answer and not isnan(answer["document"])
         },
     }
+
+
+def _sentence_score(row: Mapping[str, Any], answer: Mapping[str, Any], i: int) -> float:
+    """The method's own score of a sentence, else the mean of its words'; nan where it has none."""
+    if answer.get("sentences") is not None:
+        return float(answer["sentences"][i])
+    if answer.get("words") is None:
+        return nan
+    first, last = row["sentence_spans"][i]
+    inside = [
+        score
+        for (start, end), score in zip(row["word_spans"], answer["words"], strict=True)
+        if start < last and end > first and not isnan(score)
+    ]
+    return sum(inside) / len(inside) if inside else nan

@@ -198,8 +198,16 @@ def _tables(arguments: argparse.Namespace) -> None:
 
     benchmark = load_params().benchmark
     runs = choose(evaluations(benchmark), arguments.texts)
-    for path in write_report(runs, arguments.folder, benchmark, arguments.only):
-        print(path)
+    _name(write_report(runs, arguments.folder, benchmark, arguments.only))
+
+
+def _name(paths: Sequence[Path]) -> None:
+    """All of a few files; of a whole report the page that holds the rest."""
+    if paths[0].name != "index.html":
+        print(*paths, sep="\n")
+        return
+    print(paths[0])
+    log.info("%d more files beside it", len(paths) - 1)
 
 
 def _view(arguments: argparse.Namespace) -> None:
@@ -233,8 +241,7 @@ def _experiment(arguments: argparse.Namespace) -> None:
         for line in experiments.listing(arguments.size):
             print(line)
         return
-    for path in experiments.report(arguments.name, arguments.size, arguments.jobs):
-        print(path)
+    _name(experiments.report(arguments.name, arguments.size, arguments.jobs))
 
 
 def _export(arguments: argparse.Namespace) -> None:

@@ -76,7 +76,9 @@ def measure(n: int = 150) -> dict[str, float]:
 
 def assembled(folder: Path, n: int) -> float:
     """Samples/s from sentences to Parquet; half of the sentences revised four times."""
-    revision = Revision("v1", "polish", "scripted", 1, "accepted")
+    revision = Revision(
+        version="v1", operation="polish", generator="scripted", attempts=1, outcome="accepted"
+    )
     given = []
     for number in range(n):
         made = document(number)

@@ -25,7 +25,7 @@ from palimpsest.corpora.opai_bench import (
 )
 from palimpsest.errors import InputError
 from palimpsest.params import Corpus
-from palimpsest.records import Document, Span, word_spans
+from palimpsest.records import Document, Span, word_bounds
 from palimpsest.trajectories.provenance import overlapping
 
 _RATIO_TOLERANCE = 5e-5  # a ratio that was rounded to four digits agrees
@@ -169,7 +169,7 @@ def _sample(row: ReleaseRow, document: Document, report: Report) -> dict[str, An
     if row.is_human and ai_spans:
         raise UnusableRowError("ai_spans_char: the human version has AI text")
     place = place_of(row, sum(sentence_labels), len(spans))
-    words = word_spans(text, document.language)
+    words = word_bounds(text, document.language)
     word_labels = overlapping(words, ai_spans)
     ratios = {
         "ai_sentence_ratio": sum(sentence_labels) / len(spans),

@@ -62,15 +62,12 @@ class PromptSet:
 
         Texts are filled in once and never read as templates themselves.
         """
-        prompt = self.operations[operation]
-        turns = [Message("system", Template(self.system).substitute(task=prompt.task).strip())]
+        parts = self._parts[operation]
+        turns = [parts.system]
         if self.background:
             paragraph = Template(self.background).substitute(context=context)
             turns += [Message("user", paragraph), Message("assistant", self.acknowledgement)]
-        for example in prompt.examples:
-            turns.append(self._ask(operation, "", example.sentence))
-            turns.append(Message("assistant", example.reply))
-        return (*turns, self._ask(operation, context, sentence))
+        return (*turns, *parts.examples, _ask(parts.user, context, sentence))
 
     def examples(self, operation: str) -> tuple[str, ...]:
         """The sentences and replies that an operation's prompt shows."""
@@ -82,21 +79,42 @@ class PromptSet:
         low, high = self.operations[operation].length
         return low, high
 
-    def _ask(self, operation: str, context: str, sentence: str) -> Message:
+    @cached_property
+    def _parts(self) -> "dict[str, _Parts]":
+        """What an operation's requests have in common, made once."""
+        return {operation: self._parts_of(operation) for operation in self.operations}
+
+    def _parts_of(self, operation: str) -> "_Parts":
         prompt = self.operations[operation]
         low, high = prompt.length
-        style = Template(self.style).substitute(style=prompt.style) if prompt.style else ""
-        content = Template(self.user).substitute(
-            operation=operation,
-            task=prompt.task,
-            low=low,
-            high=high,
-            style=style,
-            guidance=prompt.guidance.strip(),
-            context=context,
-            sentence=sentence,
-        )
-        return Message("user", content.strip())
+        known = {
+            "operation": operation,
+            "task": prompt.task,
+            "low": str(low),
+            "high": str(high),
+            "style": Template(self.style).substitute(style=prompt.style) if prompt.style else "",
+            "guidance": prompt.guidance.strip(),
+        }
+        # What is filled in now is read as a template once more: its dollar signs are doubled.
+        fields = {name: value.replace("$", "$$") for name, value in known.items()}
+        fields |= {"context": "${context}", "sentence": "${sentence}"}
+        user = Template(Template(self.user.replace("$$", "$$$$")).substitute(fields))
+        examples: list[Message] = []
+        for example in prompt.examples:
+            examples += [_ask(user, "", example.sentence), Message("assistant", example.reply)]
+        system = Template(self.system).substitute(task=prompt.task).strip()
+        return _Parts(Message("system", system), tuple(examples), user)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    system: Message
+    examples: tuple[Message, ...]
+    user: Template  # lacks only the context and the sentence
+
+
+def _ask(user: Template, context: str, sentence: str) -> Message:
+    return Message("user", user.substitute(context=context, sentence=sentence).strip())
 
 
 def load_prompt_set(params: Trajectory, name: str | None = None) -> PromptSet:

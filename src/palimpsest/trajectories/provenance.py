@@ -1,13 +1,14 @@
 """Labels at every level, derived from which sentences were revised; never from comparing texts."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, TypedDict
 
-from palimpsest.records import PARAGRAPH_BREAK, SENTENCE_BREAK, Document, Span, word_spans
+from palimpsest.records import PARAGRAPH_BREAK, SENTENCE_BREAK, Document, Span, word_bounds
 
 
-class Revision(NamedTuple):
+class Revision(TypedDict):
     """One attempt of a version to revise a sentence, whatever came of it.
 
     `outcome` is `accepted`, `unchanged` (an AI sentence that came back as it was), `kept: ...` (the
@@ -48,17 +49,14 @@ def compose(sentences: Sequence[SentenceState]) -> tuple[str, tuple[Span, ...]]:
     return "".join(parts), tuple(spans)
 
 
-def overlapping(words: Sequence[Span], spans: Iterable[Span]) -> list[int]:
-    """1 for each word that shares a character with a span; both ordered and disjoint."""
+def overlapping(words: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]) -> list[int]:
+    """1 for each word that shares a character with a span; the words ordered and disjoint."""
+    starts = [start for start, _ in words]
+    ends = [end for _, end in words]
     labels = [0] * len(words)
-    w = 0
-    for span in spans:
-        while w < len(words) and words[w].end <= span.start:
-            w += 1
-        v = w
-        while v < len(words) and words[v].start < span.end:
-            labels[v] = 1
-            v += 1
+    for start, end in spans:
+        first, last = bisect_right(ends, start), bisect_left(starts, end)
+        labels[first:last] = [1] * (last - first)
     return labels
 
 
@@ -80,7 +78,7 @@ def sample_row(
     """
     trajectory_id = "/".join(filter(None, (document.doc_id, generator, design, variant)))
     text, spans = compose(sentences)
-    words = word_spans(text, document.language)
+    words = word_bounds(text, document.language)
     ai_spans = [span for span, s in zip(spans, sentences, strict=True) if s.is_ai]
     word_labels = overlapping(words, ai_spans)
     return {
@@ -102,7 +100,7 @@ def sample_row(
         "sentence_ids": [s.id for s in sentences],
         "sentence_spans": spans,
         "sentence_labels": [int(s.is_ai) for s in sentences],
-        "sentence_history": [list(map(Revision._asdict, s.history)) for s in sentences],
+        "sentence_history": [list(s.history) for s in sentences],
         "word_spans": words,
         "word_labels": word_labels,
         "ai_spans": ai_spans,

@@ -55,7 +55,7 @@ _FUNCTION_WORDS = frozenset(
 
 
 # A reply that is kept is the next version's sentence, and all of its paragraph's neighbour.
-_remembered = lru_cache(maxsize=2**14)
+_remembered = lru_cache(maxsize=2**12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,8 @@ def _units(text: str, language: Language) -> int:
 
 @_remembered
 def _words(text: str) -> frozenset[str]:
-    words = _WORD.findall(text.casefold())
-    return frozenset(words).union(map(_bare, words))
+    words = frozenset(_WORD.findall(text.casefold()))
+    return words.union(_bare(word) for word in words if not word.isalpha())
 
 
 @_remembered
@@ -212,6 +212,8 @@ def _names(text: str) -> frozenset[str]:
 
     Nothing in a heading, where most words are capitalised, is a name for that.
     """
+    if text[1:].islower():
+        return frozenset()
     found = list(_WORD.finditer(text))
     capital = [m for m in found if m[0][0].isupper()]
     if not found or len(capital) > len(found) / 2:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,15 @@ class Project:
         output, _ = process.communicate()
         assert bool(process.returncode) == fails, f"{' '.join(command)}:\n{output}"
         return output
+
+    def runs(self) -> list[tuple[str, str, str]]:
+        """(name, stage, status) of every run in the store, oldest first."""
+        with sqlite3.connect(self.folder / "mlflow.db") as store:
+            return store.execute(
+                "SELECT runs.name, tags.value, runs.status FROM runs JOIN tags "
+                "ON tags.run_uuid = runs.run_uuid AND tags.key = 'palimpsest.stage' "
+                "ORDER BY runs.start_time"
+            ).fetchall()
 
     def stages_run(self, output: str) -> list[str]:
         return [

@@ -33,23 +33,13 @@ def samples(project: Project) -> list[dict[str, Any]]:
     return list(read_rows(project.folder / TEXTS))
 
 
-def runs(project: Project) -> list[tuple[str, str, str]]:
-    """(name, stage, status) of every run in the store, oldest first."""
-    with sqlite3.connect(project.folder / "mlflow.db") as store:
-        return store.execute(
-            "SELECT runs.name, tags.value, runs.status FROM runs JOIN tags "
-            "ON tags.run_uuid = runs.run_uuid AND tags.key = 'palimpsest.stage' "
-            "ORDER BY runs.start_time"
-        ).fetchall()
-
-
 def test_a_second_repro_does_nothing(project: Project) -> None:
-    before = runs(project)
+    before = project.runs()
     begin = time.monotonic()
     output = project.run("dvc", "repro")
     assert time.monotonic() - begin < 15
     assert project.stages_run(output) == []
-    assert runs(project) == before
+    assert project.runs() == before
 
 
 def test_every_sample_keeps_its_provenance(project: Project) -> None:
@@ -64,7 +54,7 @@ def test_most_chosen_sentences_were_revised(samples: list[dict[str, Any]]) -> No
 def test_another_detector_trains_and_evaluates_and_nothing_else(project: Project) -> None:
     output = project.run("dvc", "exp", "run", "--temp", "-S", "detector=genai-sentence")
     assert project.stages_run(output) == ["train", "evaluate"]
-    assert runs(project) == [
+    assert project.runs() == [
         ("train fast-detectgpt", "train", "FINISHED"),
         ("fast-detectgpt", "evaluate", "FINISHED"),
         ("train genai-sentence", "train", "FINISHED"),
@@ -77,7 +67,7 @@ def test_a_baseline_can_be_queued(project: Project) -> None:
     project.run("dvc", "queue", "start")
     project.run("dvc", "queue", "status")
     deadline = time.monotonic() + 120
-    while ("length", "evaluate", "FINISHED") not in runs(project):
+    while ("length", "evaluate", "FINISHED") not in project.runs():
         assert time.monotonic() < deadline, project.run("dvc", "queue", "logs", "-1")
         time.sleep(2)
 
@@ -97,11 +87,11 @@ def test_tables_show_every_detector_at_every_version(project: Project) -> None:
 
 
 def test_a_comment_in_a_metrics_file_evaluates_anew_and_nothing_else(project: Project) -> None:
-    before = len(runs(project))
+    before = len(project.runs())
     with (project.folder / "src/palimpsest/evaluation/metrics.py").open("a") as file:
         file.write("\n# a comment\n")
     assert project.stages_run(project.run("dvc", "repro")) == ["evaluate"]
-    assert len(runs(project)) == before + 1
+    assert len(project.runs()) == before + 1
 
 
 def test_evaluating_other_generators_does_not_train(project: Project) -> None:
@@ -126,50 +116,11 @@ def test_another_design_is_built_and_evaluated_without_training(project: Project
     }
 
 
-EXPERIMENT = """
-question: Do the baselines differ?
-redraws: [Figure 2]
-demo:
-  grid:
-    detector: [length, random]
-    corpus.source: [docs/example, docs/missing]
-paper: {}
-"""
-
-
-def test_an_experiment_survives_a_failed_member_and_names_its_log(project: Project) -> None:
-    (project.folder / "experiments/baselines.yaml").write_text(EXPERIMENT)
-    output = project.run("palimpsest", "experiment", "baselines", fails=True)
-    assert "2 of 4 members of baselines failed" in output
-    logs = list((project.folder / ".palimpsest/logs").glob("baselines-*.log"))
-    assert len(logs) == 2
-    assert all(str(path) in output and "docs/missing" in path.read_text() for path in logs)
-    listing = project.run("palimpsest", "experiment")
-    assert re.search(r"^baselines +2/4 ", listing, re.MULTILINE)
-
-
-def test_an_experiment_runs_only_what_is_left_and_ends_with_its_tables(project: Project) -> None:
-    path = project.folder / "experiments/baselines.yaml"
-    path.write_text(EXPERIMENT.replace(", docs/missing", "").replace("random", "random, majority"))
-    before = len(runs(project))
-    output = project.run("palimpsest", "experiment", "baselines")
-    assert output.count("\ndone  ") + output.startswith("done  ") == 2
-    added = runs(project)[before:]
-    assert [(name, stage) for name, stage, _ in added] == [
-        ("train majority", "train"),
-        ("majority", "evaluate"),
-        ("baselines", "summary"),
-    ]
-    report = project.folder / "reports/experiments/baselines/index.md"
-    for name in ("length", "random", "majority"):
-        assert f"| {name} [baseline] | v0 |" in report.read_text()
-
-
 def test_a_lost_store_is_rebuilt_from_the_outputs(project: Project) -> None:
     lost = project.folder / "mlflow.db"
     kept = lost.rename(project.folder / "kept.db")
     project.run("palimpsest", "track")
-    assert [stage for _, stage, _ in runs(project)] == ["train", "evaluate"]
+    assert [stage for _, stage, _ in project.runs()] == ["train", "evaluate"]
     lost.unlink()
     kept.rename(lost)
 

@@ -299,7 +299,7 @@ def evaluate(params: Params) -> None:
     with _evaluate_run(params, thresholds["key"]) as run:
         write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows()))
         write_batches(SAMPLES_FILE, _batches(select, {"test"}, TEXT_COLUMNS))
-        samples, predictions = map(read_batches, (SAMPLES_FILE, PREDICTIONS_FILE))
+        samples, predictions = read_batches(SAMPLES_FILE), partial(read_batches, PREDICTIONS_FILE)
         records = evaluate_predictions(samples, predictions, thresholds["levels"], context)
         write_frame(RECORDS_FILE, RECORDS, records)
         _write_json(ARTIFACTS / "metrics.json", headline(records))

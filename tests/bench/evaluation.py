@@ -4,6 +4,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 
@@ -127,7 +128,7 @@ def bootstrap(documents: int = 15_000, cells: int = 20, resamples: int = 1000) -
 def run(texts: Path, predictions: Path, resamples: int) -> pd.DataFrame:
     context = Context("synthetic", "trained", "cumulative", frozenset({"d"}), resamples, 0)
     return evaluate(
-        read_batches(texts, TEXT_COLUMNS), read_batches(predictions), THRESHOLDS, context
+        read_batches(texts, TEXT_COLUMNS), partial(read_batches, predictions), THRESHOLDS, context
     )
 
 
@@ -147,7 +148,7 @@ def arrays(part: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray, np.nda
         sentences["gold"] += row["sentence_labels"].tolist()
         sentences["tag"] += decided.tolist()
         sentences["score"] += means.tolist()
-        documents["tag"].append(decided.max())
+        documents["tag"].append(row["tags"].max())
         documents["score"].append(np.add.reduce(row["words"].astype(float)) / n.sum())
     return {
         "word": (labels, tags, scores),

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from palimpsest.evaluation.levels import Batches
 from palimpsest.evaluation.report import Context, evaluate
 from palimpsest.records import PREDICTIONS, TEXTS, Scores, prediction_row, word_spans
 
@@ -64,6 +65,11 @@ def predictions(answers: Iterable[tuple[str, Scores]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=PREDICTIONS)
 
 
+def reader(*batches: pa.RecordBatch) -> Batches:
+    """Predictions as `evaluate` and `collect` read them."""
+    return lambda columns: [batch.select(columns) for batch in batches]
+
+
 def context(**changed: Any) -> Context:
     values: dict[str, Any] = {
         "detector": "d", "regime": "zero-shot", "design": "cumulative",
@@ -81,7 +87,7 @@ def records(
     pairs = list(answers)
     return evaluate(
         [texts(row for row, _ in pairs)],
-        [predictions((row["sample_id"], scores) for row, scores in pairs)],
+        reader(predictions((row["sample_id"], scores) for row, scores in pairs)),
         thresholds or {},
         context(**changed),
     )

@@ -4,23 +4,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palimpsest.errors import InputError
-from palimpsest.evaluation.levels import units
+from palimpsest.evaluation.levels import Thresholds, own_levels, units
 from palimpsest.records import ScoredSpan, Scores
-from tests.evaluation.cases import predictions, sample, texts
+from tests.evaluation.cases import predictions, reader, sample, texts
 
 NAN = float("nan")
 TWO = sample([0, 1])  # two sentences of three words
 
 
 def found(
-    *scores: Scores, thresholds: object = None
+    *scores: Scores, thresholds: Thresholds | None = None
 ) -> dict[str, tuple[list[float], dict[str, list[int]]]]:
     """Scores and decisions by level of answers to copies of one text."""
     batch = texts([TWO] * len(scores))
     answers = predictions((TWO["sample_id"], s) for s in scores)
+    own = own_levels(reader(answers))
     return {
         level: (u.scores.tolist(), {source: d.tolist() for source, d in u.decisions.items()})
-        for level, u in units(batch, answers, thresholds or {}).items()  # type: ignore[arg-type]
+        for level, u in units(batch, answers, thresholds or {}, own).items()
     }
 
 
@@ -33,11 +34,17 @@ def test_a_document_method_answers_for_documents_only() -> None:
     assert found(Scores(document=2.5)) == {"document": ([2.5], {})}
 
 
-def test_words_give_sentences_by_majority_and_documents_by_any_sentence() -> None:
+def test_words_give_sentences_by_majority_and_documents_by_any_word() -> None:
     levels = found(words([0.1, 0.1, 0.9, 0.8, 0.7, 0.1], [0, 0, 1, 1, 1, 0]))
     assert levels["sentence"][0] == pytest.approx([1.1 / 3, 1.6 / 3])
     assert levels["sentence"][1] == {"decided": [0, 1]}
     assert levels["document"][0] == pytest.approx([0.45])
+    assert levels["document"][1] == {"decided": [1]}
+
+
+def test_one_ai_word_makes_a_document_ai_and_no_sentence() -> None:
+    levels = found(words([0.1, 0.9, 0.1, 0.1, 0.1, 0.1], [0, 1, 0, 0, 0, 0]))
+    assert levels["sentence"][1] == {"decided": [0, 0]}
     assert levels["document"][1] == {"decided": [1]}
 
 
@@ -144,6 +151,6 @@ def test_derived_levels_follow_their_definition(tags: list[tuple[int, float]]) -
         mean = np.mean([s for _, s in part])
         share = np.mean(known) if known else NAN
         sentences.append(-1 if not known else int(mean >= 0.5 if share == 0.5 else share > 0.5))
-    document = max(sentences)
+    document = max(tag for tag, _ in tags)
     assert levels["sentence"][1].get("decided", [-1, -1]) == sentences
     assert levels["document"][1].get("decided", [-1]) == [document]

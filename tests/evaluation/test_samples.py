@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from palimpsest.errors import InputError
 from palimpsest.evaluation.samples import aligned, collect
 from palimpsest.records import Scores, read_batches
-from tests.evaluation.cases import predictions, sample, texts
+from tests.evaluation.cases import predictions, reader, sample, texts
 
 NAMES = [f"d{i}" for i in range(6)]
 ROWS = {name: sample([0, 1], doc=name) for name in NAMES}
@@ -71,7 +71,7 @@ def test_a_prediction_of_no_text_is_refused_by_name(place: int) -> None:
 
 def test_texts_of_before_there_were_variants_have_the_empty_one() -> None:
     old = [batch.drop_columns(["variant"]) for batch in text_batches(NAMES, 4)]
-    found = collect(old, prediction_batches(NAMES, 3), {})
+    found = collect(old, reader(*prediction_batches(NAMES, 3)), {})
     assert set(found.facts["variant"]) == {""}
     assert found.levels["document"].scores.tolist() == [0, 1, 2, 3, 4, 5]
 
@@ -81,16 +81,28 @@ def test_some_samples_keep_their_own_units() -> None:
         (row["sample_id"], Scores(float("nan"), words=np.full(6, i, dtype=np.float32)))
         for i, row in enumerate(ROWS.values())
     ]
-    found = collect([texts(ROWS.values())], [predictions(answers)], {"word": {"published": 2.5}})
+    found = collect(
+        [texts(ROWS.values())], reader(predictions(answers)), {"word": {"published": 2.5}}
+    )
     few = found.only(np.array([4, 1]))
     assert few.facts["doc_id"].tolist() == ["d4", "d1"]
     assert few.levels["word"].scores.tolist() == [4] * 6 + [1] * 6
     assert few.levels["word"].counts["published"].tolist() == [[0, 3, 0, 3], [3, 0, 3, 0]]
 
 
+@pytest.mark.parametrize("names", [["d0", "d1"], ["d1", "d0"]])
+def test_a_batch_without_a_document_score_is_of_the_same_method(names: list[str]) -> None:
+    sentences = np.array([0.2, 0.4], np.float32)
+    answers = {"d0": Scores(1.0), "d1": Scores(float("nan"), sentences=sentences)}
+    batches = (predictions([(ROWS[name]["sample_id"], answers[name])]) for name in names)
+    document = collect(text_batches(names, 1), reader(*batches), {}).levels["document"]
+    assert document.scores.tolist() == [1.0]
+    assert document.scored.tolist() == [int(name == "d0") for name in names]
+
+
 def test_no_texts_are_an_error() -> None:
     with pytest.raises(InputError, match="no texts"):
-        collect([], [], {})
+        collect([], reader(), {})
 
 
 def test_batches_come_from_all_files_of_a_folder_without_columns_that_they_lack(

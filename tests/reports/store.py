@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,7 +59,7 @@ def log(
         if judged:
             records = evaluate(
                 read_batches(folder / "samples.parquet"),
-                read_batches(folder / "predictions.parquet"),
+                partial(read_batches, folder / "predictions.parquet"),
                 thresholds,
                 Context(detector, regime, design, frozenset({"h"}), resamples=100, seed=0),
             )

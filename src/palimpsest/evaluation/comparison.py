@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -32,7 +33,7 @@ class Saved:
 
     def answered(self) -> Answered:
         """The texts that have predictions, with these."""
-        predictions = read_batches(self.predictions)
+        predictions = partial(read_batches, self.predictions)
         return collect(self._texts(TEXT_COLUMNS), predictions, self.thresholds)
 
     def documents(self, domain: str = MEAN) -> set[str]:

@@ -1,16 +1,16 @@
 """What a detector's answers say at each level; the one place where coarser levels are derived.
 
 Finer levels are never invented, and a level that the method answers itself is not derived: what it
-leaves out there is unscored. A coarser score is the mean of the finest units' scores; a document
-is labelled AI when any of its sentences is, a sentence when most of its words are (ties: when their
-mean score reaches the threshold, one half for labels that the method decides itself). A span
-method's word is AI when its spans cover more than half of it, and scores the mean of its
+leaves out there is unscored. Derived answers come from the method's finest units. A score is their
+mean. A document is labelled AI when any of them is, a sentence when most of its words are (ties:
+when their mean score reaches the threshold, one half for labels that the method decides itself). A
+span method's word is AI when its spans cover more than half of it, and scores the mean of its
 characters, each with its highest span's score or 0.
 
 Texts and answers come as Arrow batches with the columns of `records.TEXTS` and `PREDICTIONS`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,15 @@ from palimpsest.records import Level
 LEVELS: tuple[Level, ...] = ("document", "sentence", "word")
 
 _GOLD = {"document": "label", "sentence": "sentence_labels", "word": "word_labels"}
-_ANSWERS = {
+_ANSWERS: dict[Level, tuple[str, ...]] = {
     "document": ("document", "document_label"),
     "sentence": ("sentences", "sentence_labels"),
     "word": ("words", "word_labels"),
+    "character": ("spans",),
 }
 
 Thresholds = Mapping[str, Mapping[str, Any]]  # by level, as thresholds.json holds them
+Batches = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]  # a run's rows, in these columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,40 +58,56 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """One level's answers: `answered` (T,) by text, the rest by unit; -1 and nan where nothing is.
+    """One level's answers by unit, -1 and nan where there is none, and each text's `lengths` (T,).
 
     `published` are labels by a finer level's published threshold.
     """
 
-    answered: np.ndarray
     lengths: np.ndarray
     scores: np.ndarray
     decided: np.ndarray
     published: np.ndarray
 
 
+def own_levels(predictions: Batches) -> frozenset[Level]:
+    """The levels that a method answers itself anywhere in a run; spans are of characters."""
+    return frozenset(
+        level
+        for level, columns in _ANSWERS.items()
+        if any(_answered(batch, level).any() for batch in predictions(columns))
+    )
+
+
 def units(
-    texts: pa.RecordBatch, predictions: pa.RecordBatch, thresholds: Thresholds
+    texts: pa.RecordBatch,
+    predictions: pa.RecordBatch,
+    thresholds: Thresholds,
+    own: Collection[Level],
 ) -> dict[Level, Units]:
-    """The levels at which any text has an answer; row i of both batches is the same sample.
+    """The levels that are the method's `own`, and coarser ones; row i of both is the same sample.
+
+    `own` is what `own_levels` says of the whole run: a batch may lack all answers at a level.
 
     Raises:
         InputError: an answer whose number of units is not its text's, a span outside of its text.
     """
-    document, sentences, words = (_own(texts, predictions, level) for level in LEVELS)
-    if not words.answered.any():
-        words = _words_from_spans(texts, predictions)
+    answers = {level: _own(texts, predictions, level) for level in LEVELS if level in own}
     found: dict[Level, Units] = {}
-    if words.answered.any():
-        found["word"] = _units(words, texts, "word", thresholds)
-        if not sentences.answered.any():
-            sentences = _sentences_from(words, found["word"], texts, thresholds.get("word", {}))
-    if sentences.answered.any():
-        found["sentence"] = _units(sentences, texts, "sentence", thresholds)
-        if not document.answered.any():
-            document = _documents_from(sentences, found["sentence"], words)
-    if document.answered.any():
-        found["document"] = _units(document, texts, "document", thresholds)
+    if "word" not in own and "character" in own:
+        answers["word"] = _words_from_spans(texts, predictions)
+    if "word" in answers:
+        found["word"] = _units(answers["word"], texts, "word", thresholds)
+        if "sentence" not in own:
+            answers["sentence"] = _sentences_from(
+                answers["word"], found["word"], texts, thresholds.get("word", {})
+            )
+    if "sentence" in answers:
+        found["sentence"] = _units(answers["sentence"], texts, "sentence", thresholds)
+        if "document" not in own:
+            finest: Level = "word" if "word" in answers else "sentence"
+            answers["document"] = _documents_from(answers[finest], found[finest])
+    if "document" in answers:
+        found["document"] = _units(answers["document"], texts, "document", thresholds)
     return found
 
 
@@ -118,6 +136,13 @@ def unit_counts(texts: pa.RecordBatch, level: Level) -> np.ndarray:
     return _lengths(column) if pa.types.is_list(column.type) else np.ones(len(column), np.int64)
 
 
+def _answered(predictions: pa.RecordBatch, level: Level) -> np.ndarray:
+    """(T,): the texts of which the method itself says anything at a level."""
+    missing = [pc.is_null(predictions.column(name), nan_is_null=True) for name in _ANSWERS[level]]
+    answered: np.ndarray = ~np.all([m.to_numpy(zero_copy_only=False) for m in missing], axis=0)
+    return answered
+
+
 def _own(texts: pa.RecordBatch, predictions: pa.RecordBatch, level: Level) -> _Answers:
     """What the method itself says at a level."""
     lengths = unit_counts(texts, level)
@@ -126,8 +151,7 @@ def _own(texts: pa.RecordBatch, predictions: pa.RecordBatch, level: Level) -> _A
     if level == "document":
         values = scores.to_numpy(zero_copy_only=False)
         decided = labels.fill_null(-1).to_numpy(zero_copy_only=False)
-        answered = ~np.isnan(values) | labels.is_valid().to_numpy(zero_copy_only=False)
-        return _Answers(answered, lengths, values, decided, undecided)
+        return _Answers(lengths, values, decided, undecided)
     for name, column in zip(_ANSWERS[level], (scores, labels), strict=True):
         wrong = np.flatnonzero(
             column.is_valid().to_numpy(zero_copy_only=False) & (_lengths(column) != lengths)
@@ -138,9 +162,8 @@ def _own(texts: pa.RecordBatch, predictions: pa.RecordBatch, level: Level) -> _A
                 f"the answer to {sample} has {has} values in {name}, and the text "
                 f"{lengths[wrong[0]]} units: evaluate these predictions with the texts they are of"
             )
-    answered = pc.or_(scores.is_valid(), labels.is_valid()).to_numpy(zero_copy_only=False)
     values = _spread(scores, lengths, np.float32(np.nan))
-    return _Answers(answered, lengths, values, _spread(labels, lengths, np.int8(-1)), undecided)
+    return _Answers(lengths, values, _spread(labels, lengths, np.int8(-1)), undecided)
 
 
 def _spread(column: pa.ListArray, lengths: np.ndarray, missing: np.generic) -> np.ndarray:
@@ -188,7 +211,6 @@ def _sentences_from(
 
     published = thresholds.get("published")
     return _Answers(
-        words.answered,
         lengths,
         scores,
         majority("decided", 0.5),
@@ -196,30 +218,22 @@ def _sentences_from(
     )
 
 
-def _documents_from(sentences: _Answers, found: Units, words: _Answers) -> _Answers:
-    def bounds(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ends = np.cumsum(lengths)
-        return ends - lengths, ends
+def _documents_from(finest: _Answers, found: Units) -> _Answers:
+    ends = np.cumsum(finest.lengths)
+    first = ends - finest.lengths
 
-    def any_sentence(source: str) -> np.ndarray:
-        ai, known = _counts(found.decisions.get(source), *bounds(sentences.lengths))
+    def any_unit(source: str) -> np.ndarray:
+        ai, known = _counts(found.decisions.get(source), first, ends)
         return np.where(known > 0, ai > 0, -1).astype(np.int8)
 
-    scores = np.where(
-        words.answered,
-        _means(words.scores, *bounds(words.lengths)),
-        _means(sentences.scores, *bounds(sentences.lengths)),
-    )
-    ones = np.ones(len(scores), np.int64)
-    return _Answers(
-        sentences.answered, ones, scores, any_sentence("decided"), any_sentence("published")
-    )
+    ones = np.ones(len(ends), np.int64)
+    scores = _means(finest.scores, first, ends)
+    return _Answers(ones, scores, any_unit("decided"), any_unit("published"))
 
 
 def _words_from_spans(texts: pa.RecordBatch, predictions: pa.RecordBatch) -> _Answers:
     lengths = unit_counts(texts, "word")
-    column = predictions.column("spans")
-    answered = column.is_valid().to_numpy(zero_copy_only=False)
+    answered = _answered(predictions, "character")
     scores = np.full(lengths.sum(), np.nan, np.float32)
     decided = np.full(lengths.sum(), -1, np.int8)
     undecided = decided.copy()
@@ -233,7 +247,7 @@ def _words_from_spans(texts: pa.RecordBatch, predictions: pa.RecordBatch) -> _An
         inside = segment_sums(covered(spans, line.size).astype(np.int32), at.start, at.end)
         scores[known] = (painted_on / size)[known]
         decided[known] = (2 * inside > size)[known]
-    return _Answers(answered, lengths, scores, decided, undecided)
+    return _Answers(lengths, scores, decided, undecided)
 
 
 @dataclass(frozen=True, slots=True)

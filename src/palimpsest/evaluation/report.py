@@ -16,7 +16,7 @@ from palimpsest.evaluation.bootstrap import (
     resampled_ranks,
     resampled_sums,
 )
-from palimpsest.evaluation.levels import Thresholds, threshold_value
+from palimpsest.evaluation.levels import Batches, Thresholds, threshold_value
 from palimpsest.evaluation.metrics import ratio
 from palimpsest.evaluation.samples import Answered, LevelAnswers, collect
 from palimpsest.records import RECORDS, frame
@@ -61,11 +61,11 @@ class Estimates:
 
 def evaluate(
     texts: Iterable[pa.RecordBatch],
-    predictions: Iterable[pa.RecordBatch],
+    predictions: Batches,
     thresholds: Thresholds,
     context: Context,
 ) -> pd.DataFrame:
-    """Records (schema `records.RECORDS`) of a detector's predictions on texts.
+    """Records (schema `records.RECORDS`) of a detector's predictions on texts, as for `collect`.
 
     Units are pooled over a (variant, domain, generator, version); then means are taken over the
     in-distribution generators, and of everything over the domains. Rank metrics at a version pool
@@ -137,7 +137,7 @@ class _Rows:
             )
 
     def estimates(self) -> Estimates:
-        replicates = np.array(self.replicates).reshape(len(self.records), -1)
+        replicates = np.array(self.replicates).reshape(len(self.records), self.context.resamples)
         return Estimates(frame(self.records, RECORDS), replicates)
 
 

@@ -13,7 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from palimpsest.errors import InputError
-from palimpsest.evaluation.levels import LEVELS, Line, Thresholds, Units, unit_counts, units
+from palimpsest.evaluation.levels import (
+    LEVELS,
+    Batches,
+    Line,
+    Thresholds,
+    Units,
+    own_levels,
+    unit_counts,
+    units,
+)
 from palimpsest.evaluation.metrics import confusion_code
 from palimpsest.evaluation.spans import covered, match, merged, ranges, runs
 from palimpsest.records import PREDICTIONS
@@ -92,11 +101,12 @@ class Answered:
 
 
 def collect(
-    texts: Iterable[pa.RecordBatch], predictions: Iterable[pa.RecordBatch], thresholds: Thresholds
+    texts: Iterable[pa.RecordBatch], predictions: Batches, thresholds: Thresholds
 ) -> Answered:
     """Read texts (`TEXT_COLUMNS`) and predictions, both in the same order of samples.
 
-    A text without a prediction is unscored at every level.
+    A text without a prediction is unscored at every level. `predictions` are read more than once,
+    since the last of them may be the first to show which levels the method answers itself.
 
     Raises:
         InputError: a prediction that is of no text, or in another order than the texts.
@@ -104,9 +114,10 @@ def collect(
     facts: list[pd.DataFrame] = []
     levels = {level: _Collector() for level in LEVELS}
     characters, spans = _Collector(), []
-    for batch, answers in aligned(texts, predictions):
+    own = own_levels(predictions)
+    for batch, answers in aligned(texts, predictions(_NAMES)):
         facts.append(_facts(batch))
-        found = units(batch, answers, thresholds)
+        found = units(batch, answers, thresholds, own)
         for level, collector in levels.items():
             collector.add(unit_counts(batch, level), found.get(level))
         length, counts, matched = _span_sums(batch, answers)

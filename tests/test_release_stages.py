@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -9,11 +10,14 @@ import yaml
 
 from palimpsest.cli import main
 from palimpsest.errors import InputError
+from palimpsest.models import find_model
 from palimpsest.params import load_params
 from palimpsest.records import read_rows
 from palimpsest.stages import STAGES
+from palimpsest.tracking import client, create_store
 from tests.documents import make_document
 from tests.releases import record, trajectory, write_release_file
+from tests.tiny_causal_lm import tiny_causal_lm
 
 GENERATORS = {"gpt-5.4": ("train", "dev", "test"), "qwen3-8b": ("test",)}
 
@@ -79,10 +83,13 @@ def test_a_release_without_one_usable_row_stops_the_stage(project: Path) -> None
     assert main(["generate"]) == 2
 
 
-def select(**choices: object) -> None:
+def select(
+    detector: str = "length", settings: dict[str, Any] | None = None, **choices: object
+) -> None:
     path = Path("params.yaml")
     params = yaml.safe_load(path.read_text())
-    params["detector"] = "length"
+    params["detector"] = detector
+    params["detectors"][detector] |= settings or {}
     for stage in ("train", "evaluate"):
         params[stage]["select"] |= choices
     path.write_text(yaml.safe_dump(params, sort_keys=False))
@@ -101,6 +108,16 @@ def test_thresholds_come_from_the_human_texts_of_any_design(project: Path) -> No
     run("corpus", "generate", "split", "train")
     levels = json.loads(Path("artifacts/model/thresholds.json").read_text())["levels"]
     assert levels["sentence"]["calibrated"]["n"] == 10 + len("dev")
+
+
+def test_a_trainings_run_says_which_weights_its_models_had(project: Path) -> None:
+    model = str(tiny_causal_lm(project / "model"))
+    select("log-likelihood", {"model": model, "max_tokens": 256}, design="cumulative")
+    run("corpus", "generate", "split", "train")
+    made = json.loads(Path("artifacts/model/thresholds.json").read_text())
+    assert made["revisions"] == {"revision": find_model(model).revision}
+    (logged,) = client().search_runs([create_store("opai-bench")])
+    assert logged.data.tags["palimpsest.revision"] == find_model(model).revision
 
 
 def test_a_misspelt_domain_is_not_left_out_in_silence(project: Path) -> None:

@@ -262,7 +262,12 @@ def train(params: Params) -> None:
         scores = detector.score([text_of(row) for row in human.values()])
         answers = zip(human.values(), scores, strict=True)
         levels = build_thresholds(answers, detector.published, params.train.fpr)
-        made = {"key": _train_key(params), "made_for": _made_for(params), "levels": levels}
+        made = {
+            "key": _train_key(params),
+            "made_for": _made_for(params),
+            "revisions": getattr(detector, "revisions", {}),
+            "levels": levels,
+        }
         _write_json(MODEL_FOLDER / "thresholds.json", made)
         _write_json(MODEL_FOLDER / "history.json", history)
         _log_training(run, made)
@@ -310,7 +315,7 @@ def evaluate(params: Params) -> None:
         write_pages(shown, {params.detector: answered}, PAGES_FOLDER)
         keys = {"train": thresholds["key"], "evaluate": _evaluate_key(params)}
         _write_json(RUN_FILE, keys)
-        _log_evaluation(run)
+        _log_evaluation(run, thresholds)
 
 
 def track(params: Params) -> None:
@@ -335,7 +340,7 @@ def track(params: Params) -> None:
             run.metric(metric, value, step)
         _log_training(run, thresholds)
     with _evaluate_run(params, thresholds["key"]) as run:
-        _log_evaluation(run)
+        _log_evaluation(run, thresholds)
 
 
 STAGES: dict[str, Callable[[Params], None]] = {
@@ -407,12 +412,14 @@ def _log_training(run: tracking.Run, thresholds: Mapping[str, Any]) -> None:
     for level, found in thresholds["levels"].items():
         if calibrated := found["calibrated"]:
             run.metric(f"threshold/{level}", calibrated["value"])
+    _tag_revisions(run, thresholds)
     run.artifact(MODEL_FOLDER, "model")
 
 
-def _log_evaluation(run: tracking.Run) -> None:
+def _log_evaluation(run: tracking.Run, thresholds: Mapping[str, Any]) -> None:
     from palimpsest.evaluation.summary import mlflow_metrics
 
+    _tag_revisions(run, thresholds)
     for metric, value, step in mlflow_metrics(pd.read_parquet(RECORDS_FILE)):
         run.metric(metric, value, step)
     for metric, value in json.loads((ARTIFACTS / "metrics.json").read_text()).items():
@@ -425,6 +432,12 @@ def _log_evaluation(run: tracking.Run) -> None:
     run.artifact(PREDICTIONS_FILE)
     run.artifact(PLOTS_FOLDER, "plots")
     run.artifact(PAGES_FOLDER, "trajectories")
+
+
+def _tag_revisions(run: tracking.Run, thresholds: Mapping[str, Any]) -> None:
+    """Which weights the detector's models had, also where params leave that to the hub."""
+    for setting, revision in thresholds["revisions"].items():
+        run.tag(f"palimpsest.{setting}", revision)
 
 
 def texts_folder(design: str, held_out: bool = False) -> Path:

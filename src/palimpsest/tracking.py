@@ -81,6 +81,10 @@ class Run:
         if len(self._metrics) == 1000:
             self.flush()
 
+    def tag(self, name: str, value: str) -> None:
+        if self.id is not None:
+            self.store.set_tag(self.id, name, value)
+
     def artifact(self, path: Path, folder: str | None = None) -> None:
         if self.id is None:
             return

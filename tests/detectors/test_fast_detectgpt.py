@@ -17,8 +17,8 @@ from palimpsest.detectors.registry import make
 from palimpsest.errors import InputError
 from palimpsest.records import Level, Text
 from palimpsest.statistics.criteria import fast_detectgpt
-from palimpsest.statistics.passes import token_statistics
 from palimpsest.statistics.reference import Reference
+from tests.statistics.cases import token_statistics
 from tests.texts import labelled, plain
 from tests.tiny_causal_lm import tiny_causal_lm
 

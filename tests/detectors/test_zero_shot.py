@@ -1,6 +1,7 @@
 """The panel as a whole: the passes it needs, what it cannot score, thresholds, direction."""
 
 import csv
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from palimpsest.detectors import zero_shot
 from palimpsest.detectors.interface import Detector, Runtime
 from palimpsest.detectors.registry import REGISTRY, make
 from palimpsest.models import is_here
@@ -140,6 +142,18 @@ def test_the_seed_decides_the_draws(model: str) -> None:
     )
     assert first == again
     assert first != other
+
+
+@pytest.mark.parametrize("name", PANEL)
+def test_what_it_saves_names_the_weights_of_each_of_its_models(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zero_shot, "exact_revision", lambda name, revision: f"commit of {name}")
+    detector(name, "someone/small").save(tmp_path)
+    saved = json.loads((tmp_path / "settings.json").read_text())
+    revisions = [value for key, value in saved.items() if key.endswith("revision")]
+    assert revisions
+    assert set(revisions) == {"commit of someone/small"}
 
 
 FALCONS = {"sampling": "tiiuae/falcon-7b", "scoring": "tiiuae/falcon-7b-instruct"}

@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from palimpsest.statistics.columns import columns, pair_columns
+from palimpsest.statistics.passes import SinglePass, read_texts
+from palimpsest.statistics.reference import Reference
 from palimpsest.statistics.tokens import DrawnStatistics, PairStatistics, Read, TokenStatistics
 
 _PUBLISHED = Path(__file__).parents[3] / "shared" / "cases" / "numeric_cases.json"
@@ -34,6 +36,15 @@ def drawn_of(logits: Logits, ids: Sequence[int], draws: Sequence[Sequence[int]])
     last = torch.zeros(1, tokens.shape[1])
     rows = torch.cat([logp[:-1].gather(1, tokens), last]).T.float()
     return DrawnStatistics.of(_read(rows, ids))
+
+
+def token_statistics(
+    reference: Reference, texts: Sequence[str], **settings: Any
+) -> list[TokenStatistics]:
+    """One model's statistics of each text's tokens; settings are those of `read_texts`."""
+    return [
+        TokenStatistics.of(read) for read in read_texts(SinglePass(reference), texts, **settings)
+    ]
 
 
 def _targets(ids: Sequence[int]) -> torch.Tensor:

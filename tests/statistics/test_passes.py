@@ -9,10 +9,11 @@ import torch
 from transformers import CohereConfig, Gemma2Config, GPT2Config, GraniteConfig
 
 from palimpsest.errors import InputError
-from palimpsest.statistics.passes import DrawsPass, PairPass, read_texts, token_statistics
-from palimpsest.statistics.reference import Reference, exact_revision, split_temperature
+from palimpsest.statistics.passes import DrawsPass, PairPass, read_texts
+from palimpsest.statistics.reference import Reference, split_temperature
 from palimpsest.statistics.tokens import DrawnStatistics, PairStatistics, TokenStatistics
 from palimpsest.statistics.windows import cut
+from tests.statistics.cases import token_statistics
 from tests.tiny_causal_lm import tiny_causal_lm
 
 SHORT = "Nobody waved."
@@ -212,22 +213,6 @@ def test_a_model_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     with pytest.raises(InputError, match="cannot load"):
         Reference.load(str(tmp_path), None, "cpu", "float32")
-
-
-def test_a_hub_models_revision_is_the_commit_that_its_name_means_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    commit, held = "0123456789" * 4, tmp_path / "models--someone--small"
-    (held / "refs").mkdir(parents=True)
-    (held / "refs" / "main").write_text(commit)
-    (held / "snapshots" / commit).mkdir(parents=True)
-    (held / "snapshots" / commit / "config.json").write_text("{}")
-    assert exact_revision("someone/small", None) == commit
-    assert exact_revision("someone/small", "main") == commit
-    with pytest.raises(InputError, match="cannot load someone/other"):
-        exact_revision("someone/other", None)
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "hot", "", "nan", "inf"])

@@ -5,7 +5,7 @@ OpAI-Bench, Appendix D: encoder with LoRA, BiGRU and CRF over the words' first s
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -14,7 +14,7 @@ import numpy as np
 from palimpsest.detectors.interface import Log, Runtime
 from palimpsest.detectors.word_windows import Window, cut, deepest, runs, sub_words
 from palimpsest.errors import InputError, unknown
-from palimpsest.models import Model, find_model
+from palimpsest.models import Model, exact_revision, find_model
 from palimpsest.records import Labelled, Level, Reason, Scores, Text
 
 if TYPE_CHECKING:
@@ -76,12 +76,13 @@ class GenAISentence:
 
         self.settings = settings
         self.runtime = runtime
-        self.model: Model = find_model(settings.model, settings.revision)
+        # the tokenizer, the encoder and the checkpoint are of one commit
+        revision = exact_revision(settings.model, settings.revision)
+        self.revisions = {"revision": revision}
+        self.model: Model = find_model(settings.model, revision)
         # byte-level tokenizers take lists of words only if these begin with a space
-        self.tokenizer = AutoTokenizer.from_pretrained(
-            self.model.source, add_prefix_space=True, **self.model.arguments
-        )
-        config = AutoConfig.from_pretrained(self.model.source, **self.model.arguments)
+        self.tokenizer = self.model.load(AutoTokenizer, add_prefix_space=True)
+        config = self.model.load(AutoConfig)
         limit = min(config.max_position_embeddings, self.tokenizer.model_max_length)
         if settings.max_tokens > limit:
             raise InputError(
@@ -146,8 +147,7 @@ class GenAISentence:
         folder.mkdir(parents=True, exist_ok=True)
         weights = {k: v.detach().cpu().contiguous() for k, v in self.tagger.trained().items()}
         save_file(weights, folder / "weights.safetensors")
-        revision = self.model.revision or self.tagger.encoder.config._commit_hash
-        settings = asdict(replace(self.settings, revision=revision))
+        settings = {**asdict(self.settings), **self.revisions}
         (folder / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
 
     @classmethod

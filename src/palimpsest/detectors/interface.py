@@ -36,6 +36,9 @@ class Detector(Protocol):
     A detector may have an attribute `probabilities`, the levels at which `score` gives
     probabilities of AI; calibration is measured there alone.
 
+    It may have `revisions`, the exact revision of each of its models by the key of the setting;
+    they become tags of its runs.
+
     `score` returns one answer for each text in the texts' order. `load` gives back a detector whose
     scores equal those of the one that was saved.
     """

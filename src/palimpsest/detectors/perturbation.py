@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from palimpsest.detectors.zero_shot import OneModel, ZeroShot
+from palimpsest.models import exact_revision
 from palimpsest.records import Reason, Span, Text
 from palimpsest.statistics import criteria
 from palimpsest.statistics.engine import Engine
@@ -80,8 +81,6 @@ class _Perturbation(ZeroShot[PerturbedStatistics]):
 
     @cached_property
     def _perturber(self) -> Perturber:
-        from palimpsest.statistics.reference import exact_revision
-
         settings = self.settings
         revision = exact_revision(settings.filler, settings.filler_revision)
         return Perturber(

@@ -121,9 +121,7 @@ def build(settings: "Settings", model: Model, runtime: Runtime) -> Tagger:
         InputError: LoRA targets that the encoder has not.
     """
     with seeded(runtime.seed):
-        encoder = AutoModel.from_pretrained(
-            model.source, dtype=weights_dtype(runtime.dtype), **model.arguments
-        )
+        encoder = model.load(AutoModel, dtype=weights_dtype(runtime.dtype))
         width = encoder.config.hidden_size
         try:
             encoder = get_peft_model(

@@ -13,6 +13,7 @@ import numpy as np
 
 from palimpsest.detectors.interface import Log, Runtime
 from palimpsest.errors import unknown
+from palimpsest.models import exact_revision
 from palimpsest.records import Labelled, Level, Reason, Scores, Text
 from palimpsest.statistics.cache import Cache
 from palimpsest.statistics.engine import Engine, Reading
@@ -24,6 +25,14 @@ from palimpsest.statistics.tokens import (
 )
 
 S = TypeVar("S", bound=Statistics)
+
+# The settings that name a model, and those that name its revision.
+_REVISIONS = {
+    "model": "revision",
+    "sampling": "sampling_revision",
+    "scoring": "scoring_revision",
+    "filler": "filler_revision",
+}
 
 
 @dataclass(kw_only=True)
@@ -101,9 +110,25 @@ class ZeroShot(ABC, Generic[S]):
         read = self.statistics(texts)
         return [self._scores(text, tokens) for text, tokens in zip(texts, read, strict=True)]
 
+    @property
+    def revisions(self) -> dict[str, str]:
+        """The exact revision of each model, by the key of the setting that names it.
+
+        Raises:
+            InputError: a hub model that is neither in the hub's cache nor within reach.
+        """
+        settings = asdict(self.settings)
+        return {
+            revision: exact_revision(settings[model].partition("?")[0], settings.get(revision))
+            for model, revision in _REVISIONS.items()
+            if model in settings
+        }
+
     def save(self, folder: Path) -> None:
+        """Write the settings, with the exact revisions of their models."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "settings.json").write_text(json.dumps(asdict(self.settings), indent=2) + "\n")
+        settings = {**asdict(self.settings), **self.revisions}
+        (folder / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: Path, runtime: Runtime | None = None) -> Self:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from palimpsest.models import exact_revision
 from palimpsest.statistics.cache import Cache, code_digest
 from palimpsest.statistics.tokens import Read
 
@@ -116,7 +117,7 @@ class Engine:
 
     @cached_property
     def _pinned(self) -> tuple[tuple[str, str], ...]:
-        from palimpsest.statistics.reference import exact_revision, split_temperature
+        from palimpsest.statistics.reference import split_temperature
 
         return tuple(
             (name, exact_revision(split_temperature(name)[0], revision))

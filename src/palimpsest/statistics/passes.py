@@ -113,25 +113,6 @@ class DrawsPass(Pass):
         return torch.from_numpy(random.random((positions, self.draws)))
 
 
-def token_statistics(
-    reference: Reference,
-    texts: Sequence[str],
-    *,
-    max_tokens: int,
-    truncate: bool = False,
-    batch_tokens: int = 2048,
-) -> list[TokenStatistics]:
-    """One model's statistics of each text's tokens; arguments and errors as for `read_texts`."""
-    found = read_texts(
-        SinglePass(reference),
-        texts,
-        max_tokens=max_tokens,
-        truncate=truncate,
-        batch_tokens=batch_tokens,
-    )
-    return [TokenStatistics.of(read) for read in found]
-
-
 def read_texts(
     kind: Pass,
     texts: Sequence[str],

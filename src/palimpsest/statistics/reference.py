@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -70,13 +69,8 @@ class Reference:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         found, weights = find_model(name, revision), weights_dtype(dtype)
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(found.source, **found.arguments)
-            model = AutoModelForCausalLM.from_pretrained(
-                found.source, dtype=weights, **found.arguments
-            )
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot load {name}: {str(error).splitlines()[0]}") from error
+        tokenizer = found.load(AutoTokenizer)
+        model = found.load(AutoModelForCausalLM, dtype=weights)
         return cls(model.to(pick_device(device)).eval(), tokenizer, name)
 
     def at_temperature(self, temperature: float) -> Self:
@@ -161,25 +155,6 @@ def split_temperature(name: str) -> tuple[str, float]:
     if not 0 < temperature < math.inf:
         raise InputError(f"{name}: the temperature is {given!r}; give a number above 0")
     return own, temperature
-
-
-def exact_revision(name: str, revision: str | None) -> str:
-    """What identifies a model's weights for good: for a hub id, the commit that the name means now.
-
-    Raises:
-        InputError: a hub model that is neither in the hub's cache nor within reach.
-    """
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    found = find_model(name, revision)
-    if Path(found.source).is_dir():
-        return found.revision or ""
-    try:
-        config = hf_hub_download(found.source, "config.json", revision=found.revision)
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
-        raise InputError(f"cannot load {name}: {str(error).splitlines()[0]}") from error
-    return Path(config).parent.name
 
 
 @torch.inference_mode()

@@ -275,7 +275,7 @@ def _detectors(_: argparse.Namespace) -> None:
         for params.profile in PROFILES:
             models = models_of(params.detector_settings(name))
             row.append(f"{params.profile}: {' + '.join(models) or 'no model'}")
-            row.append(ability(entry, models))
+            row.append(ability(entry, models, params.device, params.dtype))
         rows.append(row)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -11,6 +11,8 @@ from palimpsest.detectors.registry import REGISTRY, Entry
 from tests.tiny_causal_lm import tiny_causal_lm
 
 PLAIN = Entry("module:Class", "zero-shot", "document", "a paper")
+CPU = ("cpu", "float32")
+FALCONS = ("tiiuae/falcon-7b", "tiiuae/falcon-7b-instruct")
 
 
 @pytest.fixture(autouse=True)
@@ -31,34 +33,45 @@ def test_models_are_found_among_any_settings_once_and_without_their_temperature(
 
 
 def test_a_detector_without_models_or_with_a_model_in_a_folder_runs(tmp_path: Path) -> None:
-    assert ability(PLAIN, ()) == "runs here"
-    assert ability(PLAIN, (str(tiny_causal_lm(tmp_path / "model")),)) == "runs here"
+    assert ability(PLAIN, (), *CPU) == "runs here"
+    assert ability(PLAIN, (str(tiny_causal_lm(tmp_path / "model")),), *CPU) == "runs here"
 
 
 def test_a_package_that_is_not_installed_and_a_model_that_is_not_here_are_named() -> None:
     entry = Entry("module:Class", "zero-shot", "document", "a paper", packages=("no_such_module",))
-    found = ability(entry, ("pip:minilm", "someone/small"))
+    found = ability(entry, ("pip:minilm", "someone/small"), *CPU)
     assert found == (
         "needs package no_such_module, download of pip:minilm, download of someone/small"
     )
 
 
 @pytest.mark.parametrize(
-    ("models", "memory", "expected"),
+    ("models", "device", "dtype", "memory", "expected"),
     [
-        (("tiiuae/falcon-7b", "tiiuae/falcon-7b-instruct"), 80, None),
-        (("tiiuae/falcon-7b", "tiiuae/falcon-7b-instruct"), 24, "31 GiB of GPU memory, not 24"),
-        (("EleutherAI/gpt-neo-2.7B",), 0, "6 GiB of GPU memory, not 0"),
-        (("openai-community/gpt2-xl",), 0, None),
-        (("someone/deberta-v3-base",), 0, None),
+        (FALCONS, "cuda", "bfloat16", 80, None),
+        (FALCONS, "cuda", "bfloat16", 24, "31 GiB of memory on cuda, not 24"),
+        (FALCONS, "cpu", "float32", 48, "63 GiB of memory on cpu, not 48"),
+        (("openai-community/gpt2-xl",), "cuda", "float32", 0, "7 GiB of memory on cuda, not 0"),
+        (("someone/deberta-v3-base",), "cuda", "float32", 0, None),
     ],
 )
-def test_memory_is_asked_for_by_the_size_in_a_models_name(
-    models: tuple[str, ...], memory: int, expected: str | None, monkeypatch: pytest.MonkeyPatch
+def test_memory_is_asked_for_by_the_size_in_a_models_name_and_the_dtype(
+    models: tuple[str, ...],
+    device: str,
+    dtype: str,
+    memory: int,
+    expected: str | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(catalogue, "_gpu_memory", lambda: float(memory))
-    found = ability(PLAIN, models)
-    assert (expected in found) if expected else ("GPU" not in found)
+    monkeypatch.setattr(catalogue, "_memory", lambda place: float(memory) if place == device else 0)
+    found = ability(PLAIN, models, device, dtype)
+    assert (expected in found) if expected else ("memory" not in found)
+
+
+def test_a_machine_has_memory_and_a_missing_gpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert catalogue._memory("cpu") > 1
+    assert catalogue._memory("cuda") == 0
 
 
 def test_the_command_lists_every_detector_with_the_models_of_both_profiles(

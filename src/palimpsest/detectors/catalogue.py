@@ -1,12 +1,13 @@
 """What `palimpsest detectors` says: each detector's models in a profile, and whether it runs."""
 
+import os
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
 from palimpsest.detectors.registry import Entry
-from palimpsest.models import is_here
+from palimpsest.models import is_here, pick_device, weights_dtype
 
 # A profile names models as pip:<name>, as a hub id or as a folder.
 _MODEL = re.compile(r"pip:\S+|[A-Za-z][\w.-]*/[\w.-]+")
@@ -15,8 +16,8 @@ _MODEL = re.compile(r"pip:\S+|[A-Za-z][\w.-]*/[\w.-]+")
 _BILLIONS = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
 _UNTOLD = {"gpt2-xl": 1.6}
 
-# Weights in bfloat16, and a fifth more for what a pass holds.
-_BYTES_A_WEIGHT = 2.4
+# A fifth more than the weights, for what a pass holds.
+_PASS = 1.2
 
 
 def models_of(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -28,27 +29,32 @@ def models_of(settings: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if _MODEL.fullmatch(name)))
 
 
-def ability(entry: Entry, models: tuple[str, ...]) -> str:
-    """Whether this machine can run the detector as it is, and else what is missing."""
+def ability(entry: Entry, models: tuple[str, ...], device: str, dtype: str) -> str:
+    """Whether this machine can run the detector with these params, and else what is missing."""
     missing = [f"package {name}" for name in entry.packages if find_spec(name) is None]
     missing += [f"download of {name}" for name in models if not is_here(name)]
-    need = sum(map(_gibibytes, models))
-    if need > 4 and (have := _gpu_memory()) < need:
-        missing.append(f"{need:.0f} GiB of GPU memory, not {have:.0f}")
+    if weights := sum(map(_weights, models)):
+        place = pick_device(device)
+        need = weights * weights_dtype(dtype).itemsize * _PASS / 2**30
+        if (have := _memory(place)) < need:
+            missing.append(f"{need:.0f} GiB of memory on {place}, not {have:.0f}")
     return f"needs {', '.join(missing)}" if missing else "runs here"
 
 
-def _gibibytes(model: str) -> float:
+def _weights(model: str) -> float:
+    """How many weights a model has, as far as its name tells."""
     name = model.rpartition("/")[2]
     told = _BILLIONS.search(name)
     billions = float(told[1]) if told else _UNTOLD.get(name, 0.0)
-    return billions * 1e9 * _BYTES_A_WEIGHT / 2**30
+    return billions * 1e9
 
 
-def _gpu_memory() -> float:
-    """GiB of the first GPU, 0 without one."""
+def _memory(device: str) -> float:
+    """GiB of the GPU, or of the machine; 0 where a GPU is asked for and there is none."""
     import torch
 
+    if not device.startswith("cuda"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     if not torch.cuda.is_available():
         return 0.0
-    return float(torch.cuda.get_device_properties(0).total_memory / 2**30)
+    return float(torch.cuda.get_device_properties(device).total_memory / 2**30)

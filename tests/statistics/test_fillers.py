@@ -10,7 +10,7 @@ import torch
 from palimpsest.errors import InputError
 from palimpsest.records import Span, word_spans
 from palimpsest.statistics.columns import drawn
-from palimpsest.statistics.fillers import CausalFiller, T5Filler, is_t5
+from palimpsest.statistics.fillers import CausalFiller, T5Filler, _Sampling, is_t5
 from palimpsest.statistics.perturb import gaps
 from palimpsest.statistics.reference import Reference
 from tests.tiny_causal_lm import tiny_causal_lm
@@ -58,6 +58,15 @@ def test_a_t5s_fills_depend_on_the_seed_and_on_no_global_state(t5: T5Filler) -> 
     torch.manual_seed(9)
     assert t5.fill(TEXT, "en", copies, seed=1) == first
     assert t5.fill(TEXT, "en", copies, seed=2) != first
+
+
+def test_a_t5_samples_from_its_50_likeliest_tokens_at_their_probabilities() -> None:
+    logits = torch.linspace(4, 0, 60)
+    left = _Sampling(0)(torch.empty(0), logits.expand(4000, -1))
+    assert (left > -torch.inf).sum(1).eq(1).all()
+    found = left.argmax(1).bincount(minlength=60) / 4000
+    assert found[:50].numpy() == pytest.approx(logits[:50].softmax(0).numpy(), abs=0.02)
+    assert not found[50:].any()
 
 
 def test_a_long_text_is_masked_in_parts_that_hold_all_of_it(t5: T5Filler) -> None:

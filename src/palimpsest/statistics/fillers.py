@@ -7,6 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    LogitsProcessorList,
+)
 
 from palimpsest.errors import InputError
 from palimpsest.models import find_model, pick_device, weights_dtype
@@ -18,12 +24,16 @@ from palimpsest.statistics.windows import cut
 # Masked texts that a T5 fills together.
 _BATCH = 32
 
+# The tokens that a T5 samples from: transformers' default when the authors ran it, which their code
+# inherits.
+_TOP_K = 50
+
 # Gaps that a causal model fills together: each has a copy of what the model remembers of the text.
 _GAPS_AT_ONCE = 16
 
 
 class T5Filler:
-    """Gaps become sentinels, for which the model generates fills, sampled from all of its tokens.
+    """Gaps become sentinels, for which the model generates fills, sampled from likely tokens.
 
     A text with more gaps than `_GAPS` is filled a part at a time: T5 knows 100 sentinels, and the
     authors' 150 generated tokens hold few of them.
@@ -43,16 +53,9 @@ class T5Filler:
         Raises:
             InputError: a model that cannot be found or that is no T5.
         """
-        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
         found, weights = find_model(name, revision), weights_dtype(dtype)
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(found.source, **found.arguments)
-            model = AutoModelForSeq2SeqLM.from_pretrained(
-                found.source, dtype=weights, **found.arguments
-            )
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot load {name}: {str(error).splitlines()[0]}") from error
+        tokenizer = found.load(AutoTokenizer)
+        model = found.load(AutoModelForSeq2SeqLM, dtype=weights)
         if "<extra_id_0>" not in tokenizer.get_vocab():
             raise InputError(f"{name} has no <extra_id_0>: a filler must be a T5 or a causal model")
         return cls(model.to(pick_device(device)).eval(), tokenizer)
@@ -63,11 +66,9 @@ class T5Filler:
         """As `Filler.fill`; a copy fails where the output lacks one of its sentinels."""
         parts = [part for gaps in copies for part in self._masked(text, gaps)]
         fills: list[list[str] | None] = []
-        devices = [self.model.device] if self.model.device.type == "cuda" else []
-        with torch.random.fork_rng(devices):
-            torch.manual_seed(seed)
-            for start in range(0, len(parts), _BATCH):
-                fills += self._generate(parts[start : start + _BATCH])
+        sampling = _Sampling(seed)
+        for start in range(0, len(parts), _BATCH):
+            fills += self._generate(parts[start : start + _BATCH], sampling)
         found, used = [], 0
         for gaps in copies:
             count = -(-len(gaps) // self._GAPS)
@@ -91,15 +92,16 @@ class T5Filler:
         return parts
 
     @torch.inference_mode()
-    def _generate(self, parts: Sequence[tuple[str, int]]) -> list[list[str] | None]:
+    def _generate(
+        self, parts: Sequence[tuple[str, int]], sampling: "_Sampling"
+    ) -> list[list[str] | None]:
         stop = self.tokenizer.convert_tokens_to_ids(f"<extra_id_{max(n for _, n in parts)}>")
         inputs = self.tokenizer([text for text, _ in parts], return_tensors="pt", padding=True)
         inputs = {key: inputs[key] for key in ("input_ids", "attention_mask")}
         output = self.model.generate(
             **{key: value.to(self.model.device) for key, value in inputs.items()},
-            do_sample=True,
-            top_p=1.0,
-            top_k=50,  # transformers' default when the authors ran it, which their code inherits
+            do_sample=False,
+            logits_processor=LogitsProcessorList([sampling]),
             max_length=self._LENGTH,
             eos_token_id=stop,
         )
@@ -107,6 +109,19 @@ class T5Filler:
             _extracted(text, count)
             for text, (_, count) in zip(self.tokenizer.batch_decode(output), parts, strict=True)
         ]
+
+
+class _Sampling:
+    """Leaves one token of each row, drawn with random numbers that are the same on every device."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        least = scores.topk(min(_TOP_K, scores.shape[1])).values[:, -1:]
+        uniforms = torch.from_numpy(self._random.random((len(scores), 1)))
+        tokens = drawn(scores.masked_fill(scores < least, -torch.inf), uniforms)
+        return torch.full_like(scores, -torch.inf).scatter(1, tokens, 0.0)
 
 
 class CausalFiller:
@@ -195,14 +210,7 @@ def is_t5(name: str, revision: str | None) -> bool:
     Raises:
         InputError: a model that cannot be found.
     """
-    from transformers import AutoConfig
-
-    found = find_model(name, revision)
-    try:
-        config = AutoConfig.from_pretrained(found.source, **found.arguments)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot load {name}: {str(error).splitlines()[0]}") from error
-    return bool(config.is_encoder_decoder)
+    return bool(find_model(name, revision).load(AutoConfig).is_encoder_decoder)
 
 
 def _together(parts: Sequence[list[str] | None]) -> list[str] | None:

@@ -325,27 +325,26 @@ def _spans(pairs: Iterable[Sequence[int]]) -> tuple[Span, ...]:
     return tuple(Span(start, end) for start, end in pairs)
 
 
+def _unlabelled(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": row["sample_id"],
+        "text": row["text"],
+        "language": row["language"],
+        "domain": row["domain"],
+        "sentences": _spans(row["sentence_spans"]),
+        "words": _spans(row["word_spans"]),
+    }
+
+
 def text_of(row: dict[str, Any]) -> Text:
     """The part of a sample's row that a detector may see when it scores."""
-    return Text(
-        id=row["sample_id"],
-        text=row["text"],
-        language=row["language"],
-        domain=row["domain"],
-        sentences=_spans(row["sentence_spans"]),
-        words=_spans(row["word_spans"]),
-    )
+    return Text(**_unlabelled(row))
 
 
 def labelled_of(row: dict[str, Any]) -> Labelled:
     """A sample's row with its labels, for a detector that learns."""
     return Labelled(
-        id=row["sample_id"],
-        text=row["text"],
-        language=row["language"],
-        domain=row["domain"],
-        sentences=_spans(row["sentence_spans"]),
-        words=_spans(row["word_spans"]),
+        **_unlabelled(row),
         doc_id=row["doc_id"],
         label=row["label"],
         sentence_labels=tuple(row["sentence_labels"]),

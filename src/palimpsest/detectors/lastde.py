@@ -1,6 +1,7 @@
 """Lastde and Lastde++ (arXiv 2410.06072): likelihood over the diversity of its course."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from palimpsest.detectors.zero_shot import DrawsDetector, OneModel, OneModelDetector, TwoModels
 from palimpsest.statistics import criteria
@@ -35,23 +36,15 @@ class Lastde(OneModelDetector):
     settings_type = Settings
 
     def criterion(self, tokens: TokenStatistics) -> float:
-        settings = self.settings
-        return criteria.lastde(
-            tokens,
-            embedding=settings.embedding,
-            bins_per_token=settings.bins_per_token,
-            scales=settings.scales,
-        )
+        return criteria.lastde(tokens, **_course(self.settings))
 
 
 class LastdePlusPlus(DrawsDetector):
     settings_type = PlusSettings
 
     def criterion(self, tokens: DrawnStatistics) -> float:
-        settings = self.settings
-        return criteria.lastde_pp(
-            tokens,
-            embedding=settings.embedding,
-            bins_per_token=settings.bins_per_token,
-            scales=settings.scales,
-        )
+        return criteria.lastde_pp(tokens, **_course(self.settings))
+
+
+def _course(settings: Settings | PlusSettings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in ("embedding", "bins_per_token", "scales")}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,9 @@ from palimpsest.evaluation.samples import TEXT_COLUMNS, Answered, collect
 from palimpsest.records import read_batches
 
 _NUMBER = ["metric", "variant", "version"]
+
+# (metric, variant, version) -> a run's value and its replicates (R,)
+Numbers = Mapping[tuple[str, ...], tuple[float, np.ndarray]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +86,31 @@ def compare(
         name: replicates_of(run, common, level, metrics, domain, resamples, seed)
         for name, run in runs.items()
     }
-    rows = []
-    for first, second in combinations(found, 2):
-        for number in [number for number in found[first] if number in found[second]]:
-            (value, replicates), (other, others) = found[first][number], found[second][number]
-            difference, differences = value - other, replicates - others
-            low, high = intervals(differences[None])
-            rows.append(
-                {
-                    "first": first,
-                    "second": second,
-                    "level": level,
-                    **dict(zip(_NUMBER, number, strict=True)),
-                    "domain": domain,
-                    "difference": difference,
-                    "low": low[0],
-                    "high": high[0],
-                    "p": p_value(difference, differences, len(common)),
-                    "documents": len(common),
-                }
-            )
+    rows = [
+        {"first": first, "second": second, "level": level, "domain": domain, **row}
+        for first, second in combinations(found, 2)
+        for row in differences(found[first], found[second], len(common))
+    ]
     columns = ["first", "second", "level", *_NUMBER, "domain", "difference", "low", "high", "p",
                "documents"]  # fmt: skip
     table = pd.DataFrame(rows, columns=columns)
     return table.assign(p_holm=holm(table["p"].to_numpy(dtype=float)))
+
+
+def differences(first: Numbers, second: Numbers, documents: int) -> Iterator[dict[str, Any]]:
+    """First - second in each number that both have, as rows of `compare`; p is uncorrected."""
+    for number in [number for number in first if number in second]:
+        (value, replicates), (other, others) = first[number], second[number]
+        difference, resampled = value - other, replicates - others
+        low, high = intervals(resampled[None])
+        yield {
+            **dict(zip(_NUMBER, number, strict=True)),
+            "difference": difference,
+            "low": low[0],
+            "high": high[0],
+            "p": p_value(difference, resampled, documents),
+            "documents": documents,
+        }
 
 
 def p_value(difference: float, replicates: np.ndarray, documents: int) -> float:
@@ -137,7 +142,7 @@ def replicates_of(
     domain: str,
     resamples: int,
     seed: int,
-) -> dict[tuple[str, ...], tuple[float, np.ndarray]]:
+) -> Numbers:
     """The run's numbers by metric, variant and version, each with its replicates."""
     answered = run.answered()
     facts = answered.facts

@@ -2,85 +2,25 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.evaluation.bootstrap import intervals
-from palimpsest.evaluation.comparison import Saved, replicates_of
-from palimpsest.evaluation.report import MEAN, Context
+from palimpsest.reports.evidence import RESAMPLES
 from palimpsest.reports.formats import Table
 from palimpsest.reports.reference import opai_results
 from palimpsest.reports.runs import LEVELS, Configuration, Runs
 from palimpsest.reports.tables import METRICS, NO_INTERVAL, MissingError, demo_note, percent
-from palimpsest.tracking import Evaluation, artifact
 
 Verdict = Literal["agrees", "does not", "too small to say"]
 
-RESAMPLES = 1000
 MEASURES = ("f1_ai", "auroc")
 SCHEDULE = tuple(f"v{i}" for i in range(1, 9))
 FINE = ("word", "character")
-
-
-@dataclass(frozen=True, slots=True)
-class Curves:
-    """Numbers of one run by (metric, variant, version), each with its replicates (R,)."""
-
-    numbers: Mapping[tuple[str, ...], tuple[float, np.ndarray]]
-    documents: int
-
-    def along(self, metric: str, variant: str, versions: Sequence[str]) -> np.ndarray | None:
-        """(V, 1 + R): the value, then its replicates, at each version; None where one has none."""
-        keys = [(metric, variant, version) for version in versions]
-        if not set(keys) <= set(self.numbers):
-            return None
-        return np.array([np.append(*self.numbers[key]) for key in keys])
-
-    def variants(self) -> list[str]:
-        return sorted({variant for _, variant, _ in self.numbers})
-
-
-@dataclass(slots=True)
-class Evidence:
-    """The runs, and what their saved predictions say when documents are resampled.
-
-    Of several seeds the newest run speaks. All runs have the same draws of the same documents.
-    """
-
-    runs: Runs
-    _saved: dict[str, Saved] = field(default_factory=dict)
-    _documents: dict[str, frozenset[str]] = field(default_factory=dict)
-    _curves: dict[tuple[str, str, frozenset[str]], Curves] = field(default_factory=dict)
-
-    def documents(self, configuration: Configuration) -> frozenset[str]:
-        run = configuration.runs[-1]
-        if run.run_id not in self._documents:
-            self._saved[run.run_id] = _saved(run)
-            self._documents[run.run_id] = frozenset(self._saved[run.run_id].documents())
-        return self._documents[run.run_id]
-
-    def curves(
-        self, configuration: Configuration, level: str, only: frozenset[str] | None = None
-    ) -> Curves:
-        """The mean over generators and domains; `only` restricts it to these documents."""
-        run_id = configuration.runs[-1].run_id
-        documents = only or self.documents(configuration)
-        if (run_id, level, documents) not in self._curves:
-            numbers = replicates_of(
-                self._saved[run_id], set(documents), level, (*MEASURES, "accuracy"), MEAN,
-                RESAMPLES, seed=0,
-            )  # fmt: skip
-            self._curves[run_id, level, documents] = Curves(numbers, len(documents))
-        return self._curves[run_id, level, documents]
-
-    def own_level(self, configuration: Configuration) -> str:
-        level = self.runs.level_of(configuration, LEVELS)
-        assert level is not None, "every run has numbers at some level"
-        return level
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +46,14 @@ class Claim:
     name: str
     statement: str
     test: str
-    find: Callable[["Claim", Evidence], Iterator[Finding]]
+    find: Callable[["Claim", Runs], Iterator[Finding]]
     printed: Callable[[], str] = str
 
 
-def _dip(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.runs.of_design("cumulative"):
-        level = evidence.own_level(configuration)
-        curves = evidence.curves(configuration, level)
+def _dip(claim: Claim, runs: Runs) -> Iterator[Finding]:
+    for configuration in runs.of_design("cumulative"):
+        level = _own_level(runs, configuration)
+        curves = runs.evidence.curves(configuration.newest, level)
         for metric in MEASURES:
             curve = curves.along(metric, "", ("v3", "v4", "v5"))
             if curve is not None:
@@ -121,10 +61,10 @@ def _dip(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
                 yield _judged(claim, configuration, level, metric, difference, -1, curves.documents)
 
 
-def _compress(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.runs.of_design("operation"):
-        level = evidence.own_level(configuration)
-        curves = evidence.curves(configuration, level)
+def _compress(claim: Claim, runs: Runs) -> Iterator[Finding]:
+    for configuration in runs.of_design("operation"):
+        level = _own_level(runs, configuration)
+        curves = runs.evidence.curves(configuration.newest, level)
         for metric in MEASURES:
             for variant in curves.variants():
                 curve = curves.along(metric, variant, ("compress", "expand"))
@@ -135,17 +75,13 @@ def _compress(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
                                   curves.documents)  # fmt: skip
 
 
-def _smooth(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    independent = {c.apart_from_design: c for c in evidence.runs.of_design("independent")}
-    for cumulative in evidence.runs.of_design("cumulative"):
-        other = independent.get(cumulative.apart_from_design)
-        if other is None:
-            continue
-        level = evidence.own_level(cumulative)
-        common = evidence.documents(cumulative) & evidence.documents(other)
+def _smooth(claim: Claim, runs: Runs) -> Iterator[Finding]:
+    for cumulative, other in runs.in_both("cumulative", "independent"):
+        level = _own_level(runs, cumulative)
+        common = runs.evidence.documents(cumulative.newest) & runs.evidence.documents(other.newest)
         if not common:
             continue
-        both = [evidence.curves(c, level, common) for c in (cumulative, other)]
+        both = [runs.evidence.curves(c.newest, level, common) for c in (cumulative, other)]
         for metric in MEASURES:
             found = [curves.along(metric, "", SCHEDULE) for curves in both]
             rough = [np.abs(np.diff(y, n=2, axis=0)).mean(axis=0) for y in found if y is not None]
@@ -154,12 +90,12 @@ def _smooth(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
                               also=other)  # fmt: skip
 
 
-def _apart(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.runs.of_design("cumulative"):
-        level = evidence.runs.level_of(configuration, FINE)
+def _apart(claim: Claim, runs: Runs) -> Iterator[Finding]:
+    for configuration in runs.of_design("cumulative"):
+        level = runs.level_of(configuration, FINE)
         if level is None:
             continue
-        curves = evidence.curves(configuration, level)
+        curves = runs.evidence.curves(configuration.newest, level)
         for metric, sign in (("accuracy", -1), ("f1_ai", 1)):
             curve = curves.along(metric, "", ("v1", "v8"))
             if curve is not None:
@@ -168,10 +104,10 @@ def _apart(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
                               curves.documents)  # fmt: skip
 
 
-def _monotone(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
-    for configuration in evidence.runs.of_design("coverage"):
-        level = evidence.own_level(configuration)
-        curves = evidence.curves(configuration, level)
+def _monotone(claim: Claim, runs: Runs) -> Iterator[Finding]:
+    for configuration in runs.of_design("coverage"):
+        level = _own_level(runs, configuration)
+        curves = runs.evidence.curves(configuration.newest, level)
         versions = sorted({version for _, _, version in curves.numbers} - {"c000"})
         for metric in MEASURES:
             for variant in curves.variants():
@@ -192,6 +128,12 @@ def _monotone(claim: Claim, evidence: Evidence) -> Iterator[Finding]:
                     float(steps[place, 0]), float(low[place]), float(high[place]), verdict,
                     curves.documents, configuration.run_ids[-1],
                 )  # fmt: skip
+
+
+def _own_level(runs: Runs, configuration: Configuration) -> str:
+    level = runs.level_of(configuration, LEVELS)
+    assert level is not None, "every run has numbers at some level"
+    return level
 
 
 def _judged(
@@ -291,13 +233,12 @@ def findings(runs: Runs) -> list[Table]:
     Raises:
         MissingError: no claim can be judged by these runs.
     """
-    evidence = Evidence(runs)
     rows: list[list[str]] = []
     sources: list[tuple[str, ...]] = []
     notes = []
     found: list[Finding] = []
     for claim in CLAIMS:
-        own = list(claim.find(claim, evidence))
+        own = list(claim.find(claim, runs))
         counts = Counter(finding.verdict for finding in own)
         verdicts = ", ".join(f"{name} {n}" for name, n in counts.items()) or "no run to judge it by"
         notes.append(
@@ -352,21 +293,3 @@ def as_json(table: Table) -> str:
     ]
     estimates = json.loads(table.data.to_json(orient="records"))
     return json.dumps({"claims": claims, "findings": estimates}, indent=2) + "\n"
-
-
-def _saved(run: Evaluation) -> Saved:
-    thresholds = json.loads((artifact(run.run_id, "tables") / "thresholds.json").read_text())
-    held_out = run.records.loc[run.records["held_out"].astype(bool), "generator"].unique()
-    return Saved(
-        texts=artifact(run.run_id, "samples.parquet"),
-        predictions=artifact(run.run_id, "predictions.parquet"),
-        thresholds=thresholds["levels"],
-        context=Context(
-            detector=run.params["detector"],
-            regime=run.params["regime"],
-            design=run.params["design"],
-            held_out=frozenset(map(str, held_out)),
-            resamples=RESAMPLES,
-            seed=0,
-        ),
-    )

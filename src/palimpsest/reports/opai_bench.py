@@ -6,6 +6,7 @@ raises MissingError with the reason.
 
 from palimpsest.reports import figures, tables
 from palimpsest.reports.catalogue import Entry
+from palimpsest.reports.comparisons import comparisons
 from palimpsest.reports.figures import Grid
 from palimpsest.reports.findings import findings
 from palimpsest.reports.tables import ByVersion, Statistics
@@ -16,6 +17,7 @@ ENTRIES = (
     Entry("Detectability", "from which version on is AI text detected", figures.detectability),
     Entry("Summary", "AUROC and F1-AI by version", tables.summary),
     Entry("Findings", "the paper's claims beside our estimates", findings),
+    Entry("Comparisons", "which differences are more than chance", comparisons),
     Entry("Table 1", "related benchmarks", tables.related_benchmarks),
     Entry("Table 2", "statistics of the texts", Statistics(2, 0)),
     Entry("Table 3", "the schedule", tables.schedule),

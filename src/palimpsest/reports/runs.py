@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -10,6 +10,7 @@ from palimpsest.detectors.registry import REGISTRY
 from palimpsest.errors import InputError
 from palimpsest.evaluation.report import MEAN, preferred_threshold
 from palimpsest.records import RECORDS
+from palimpsest.reports.evidence import Evidence
 from palimpsest.reports.reference import paper_level, position
 from palimpsest.tracking import Evaluation
 
@@ -29,10 +30,19 @@ _NUMBER = [
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Runs that differ in their seeds alone, oldest first, and the name that they go by."""
+    """Runs that differ in their seeds alone, oldest first, and the name that they go by.
+
+    `recency` grows with the time of the newest one.
+    """
 
     name: str
     runs: tuple[Evaluation, ...]
+    recency: int
+
+    @property
+    def newest(self) -> Evaluation:
+        """Of several seeds the run that stands for all where documents are resampled."""
+        return self.runs[-1]
 
     @property
     def detector(self) -> str:
@@ -65,12 +75,13 @@ class Runs:
     variant, version, domain, generator): the mean `value` over the seeds, their standard deviation
     `sd` (nan for one run) and the interval `low` to `high` (for several seeds, one sd around the
     mean). Of several thresholds behind a number it has the preferred one. `left_out` pairs other
-    runs with the reason.
+    runs with the reason. `evidence` gives what the records do not hold.
     """
 
     configurations: tuple[Configuration, ...]
     numbers: Mapping[tuple[str, str, str], pd.DataFrame]
     left_out: tuple[tuple[Evaluation, str], ...] = ()
+    evidence: Evidence = field(default_factory=Evidence, compare=False, repr=False)
 
     @property
     def evaluations(self) -> list[Evaluation]:
@@ -82,6 +93,12 @@ class Runs:
 
     def of_design(self, design: str) -> list[Configuration]:
         return [c for c in self.configurations if c.design == design]
+
+    def in_both(self, first: str, second: str) -> list[tuple[Configuration, Configuration]]:
+        """The configurations that were run in two designs, each as a pair."""
+        others = {c.apart_from_design: c for c in self.of_design(second)}
+        pairs = ((c, others.get(c.apart_from_design)) for c in self.of_design(first))
+        return [(own, other) for own, other in pairs if other is not None]
 
     def of(self, configuration: Configuration, level: str) -> pd.DataFrame:
         """A configuration's numbers at a level."""
@@ -158,7 +175,11 @@ def _configurations(runs: Sequence[Evaluation]) -> tuple[Configuration, ...]:
     for design in {run.params["design"] for run in runs}:
         newest = [group[-1] for group in groups.values() if group[-1].params["design"] == design]
         names |= labels(newest, SEEDS)
-    found = [Configuration(names[group[-1].run_id], tuple(group)) for group in groups.values()]
+    place = {run.run_id: i for i, run in enumerate(runs)}
+    found = [
+        Configuration(names[group[-1].run_id], tuple(group), place[group[-1].run_id])
+        for group in groups.values()
+    ]
 
     def order(configuration: Configuration) -> tuple[int, int, str]:
         place = position(configuration.detector)

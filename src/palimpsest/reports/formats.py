@@ -15,6 +15,9 @@ _LATEX = {
     "×": r"$\times$",
     "−": r"$-$",
     "–": "--",
+    "“": "``",
+    "”": "''",
+    **{character: f"${character}$" for character in "<>|"},
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
@@ -92,7 +95,7 @@ def latex(table: Table) -> str:
 
 def escape(text: str) -> str:
     """Text as LaTeX prints it."""
-    return re.sub(r"[\\~^±×−–&%$#_{}]", lambda match: _LATEX[match[0]], text)
+    return "".join(_LATEX.get(character, character) for character in text)
 
 
 def html(table: Table) -> str:
@@ -127,4 +130,4 @@ def _cell(text: str) -> str:
 
 def _kind(text: str) -> str:
     """Numbers stand right, as the page's style has it, words left."""
-    return "" if re.match(r"[\d−–]|$", text) else ' class="text"'
+    return "" if re.match(r"<?[\d−–]|$", text) else ' class="text"'

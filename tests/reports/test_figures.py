@@ -1,8 +1,11 @@
 import io
+import re
+from dataclasses import replace
 
 import pytest
 from matplotlib.image import imread
 
+from palimpsest.detectors.registry import REGISTRY
 from palimpsest.reports.figures import COLOURS, Grid, detectability, looks
 from palimpsest.reports.reference import printed
 from palimpsest.reports.runs import choose
@@ -49,7 +52,7 @@ def test_a_figure_shows_the_regimes_of_the_papers_and_names_who_is_missing() -> 
     runs = choose([evaluation("r1"), evaluation("r2", "genai-sentence", "trained")])
     (figure,) = Grid(9)(runs)
     assert set(figure.data["detector"]) == {"genai-sentence"}
-    assert "AdaLoc (FT) (not registered)" in figure.notes[0]
+    assert re.search(r"AdaLoc \(FT\).* \(not implemented yet\)", figure.notes[0])
     assert "GenAI-Sentence (FT)" not in figure.notes[0]
 
 
@@ -68,11 +71,18 @@ def test_a_detector_looks_the_same_whoever_else_is_there() -> None:
     assert {look.colour for look in together.values()} <= set(COLOURS)
 
 
-def test_configurations_of_one_detector_differ_in_their_dashes_alone() -> None:
+def test_configurations_of_one_detector_differ_in_their_markers_fill_alone() -> None:
     runs = [evaluation("r1", "radar", dtype="a"), evaluation("r2", "radar", dtype="b")]
     first, second = looks(choose(runs)).values()
-    assert (first.colour, first.marker) == (second.colour, second.marker)
-    assert first.dash != second.dash
+    assert first.fill != second.fill
+    assert replace(first, fill="") == replace(second, fill="")
+
+
+def test_no_two_known_detectors_look_the_same() -> None:
+    known = {*REGISTRY, *printed("detectors")["detector"]}
+    found = looks(choose([evaluation(name, name) for name in known])).values()
+    assert len({(look.colour, look.dash) for look in found}) == len(known)
+    assert len({(look.colour, look.marker) for look in found}) == len(known)
 
 
 def test_a_figure_is_drawn_in_its_detectors_colours() -> None:

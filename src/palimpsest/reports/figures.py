@@ -29,7 +29,9 @@ from palimpsest.reports.tables import (
 # Okabe and Ito's colours, which readers with any colour vision can tell apart; yellow is too pale.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#000000")
 MARKERS = "os^DvPX*<>h"
-DASHES = ("-", "--", ":", "-.")
+# Five dashes and seven colours, each in turn: 35 detectors in a row have each a pair of its own.
+DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
+FILLS = ("full", "none", "left", "right", "top", "bottom")
 GAP = 0.12  # between panels, in panels
 LINES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the grid
 
@@ -70,15 +72,20 @@ def write(figure: Figure, folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a line is drawn; the dash tells one detector's configurations apart."""
+    """How a line is drawn: the marker's fill tells one detector's configurations apart.
+
+    No two detectors that the project knows have the same colour and dash, or the same colour and
+    marker.
+    """
 
     colour: str
+    dash: Any
     marker: str
-    dash: str
+    fill: str
 
 
 def looks(runs: Runs) -> dict[tuple[str, str], Look]:
-    """(configuration's name, design) -> its look; colour and marker are the detector's alone."""
+    """(configuration's name, design) -> its look; all but the fill is the detector's own."""
     found = {}
     seen: dict[tuple[str, str], int] = {}
     for configuration in runs.configurations:
@@ -86,8 +93,9 @@ def looks(runs: Runs) -> dict[tuple[str, str], Look]:
         place = _place(configuration.detector)
         found[configuration.name, configuration.design] = Look(
             COLOURS[place % len(COLOURS)],
+            DASHES[place % len(DASHES)],
             MARKERS[place % len(MARKERS)],
-            DASHES[seen.setdefault(key, 0) % len(DASHES)],
+            FILLS[seen.setdefault(key, 0) % len(FILLS)],
         )
         seen[key] += 1
     return found
@@ -246,7 +254,7 @@ def _drawn(
     )
 
     width = max(2.5 * len(columns), 7) + 0.9
-    legend_columns = max(1, int(width / (0.5 + 0.058 * max(map(len, label_of.values())))))
+    legend_columns = max(1, int(width / (0.7 + 0.058 * max(map(len, label_of.values())))))
     legend_lines = -(-len(label_of) // legend_columns)
     below, above = 0.45 + 0.16 * legend_lines, 0.3
     height = 1.75 * len(rows) + below + above
@@ -272,8 +280,8 @@ def _drawn(
         look = look_of[name, str(mine["design"].iloc[0])]
         line = _with_gaps(mine)
         handles += axes.plot(
-            line["x"], line["y"], look.dash, color=look.colour, marker=look.marker,
-            markersize=3.2, linewidth=1.2, label=label,
+            line["x"], line["y"], linestyle=look.dash, color=look.colour, marker=look.marker,
+            fillstyle=look.fill, markersize=3.6, markeredgewidth=0.8, linewidth=1.2, label=label,
         )  # fmt: skip
         low, high = (line["y"] - line["value"] + line[side].clip(0, 1) for side in ("low", "high"))
         axes.fill_between(line["x"], low, high, color=look.colour, alpha=shade, linewidth=0)
@@ -288,7 +296,12 @@ def _drawn(
         for y in LINES:
             axes.text(-0.03, bottom + y, f"{y:.0%}", ha="right", va="center", **text)
     figure.legend(
-        handles=handles, loc="lower center", ncols=legend_columns, fontsize=7, frameon=False
+        handles=handles,
+        loc="lower center",
+        ncols=legend_columns,
+        fontsize=7,
+        frameon=False,
+        handlelength=4,  # shows a whole dash
     )
     return (
         _saved(figure, "png", dpi=120, metadata={"Software": None}),

@@ -108,3 +108,30 @@ def test_a_run_that_was_taken_out_of_the_queue_fails_alone(
     (failed,) = experiments._work_off("test", "bench", group, 1).items()
     assert failed[0] == group[0].key
     assert Path(failed[1]).read_text() == f"no {queue.names[0]}\n"
+
+
+def test_a_member_with_an_earlier_run_of_its_params_is_stale_until_it_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = members(Size({}, {"detector": ["length", "random", "majority"], "train.seed": [0, 1]}))
+    done = {group[0].key: "r0", "another key": "r1"}
+    earlier = [
+        {**group[0].logged, "texts": "abc"},
+        {**group[1].logged, "texts": "abc"},
+        {**group[2].logged, "select.design": "coverage"},
+    ]
+    monkeypatch.setattr(tracking, "runs_by_configuration", lambda _: done)
+    monkeypatch.setattr(tracking, "params_of", lambda *_: earlier)
+    assert experiments.stale("bench", "test", group) == [group[1]]
+
+
+def test_the_listing_tells_each_experiments_state_and_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(experiments, "names", lambda: ["trained"])
+    group = members(load("trained").demo)
+    monkeypatch.setattr(tracking, "runs_by_configuration", lambda _: {group[0].key: "r0"})
+    monkeypatch.setattr(tracking, "params_of", lambda *_: [group[1].logged])
+    _, state, question, _ = experiments.listing("demo")
+    assert state.split()[:4] == ["trained", "1/2", "1", "Table"]
+    assert question.strip() == load("trained").question

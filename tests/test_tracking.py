@@ -7,10 +7,12 @@ import pytest
 from palimpsest.errors import InputError
 from palimpsest.tracking import (
     add_configuration,
+    add_to_experiment,
     client,
     create_store,
     evaluations,
     find_finished,
+    params_of,
     runs_by_configuration,
     tracked,
 )
@@ -145,3 +147,11 @@ def test_a_finished_run_may_stand_for_another_configuration() -> None:
     add_configuration("bench", "k", "c2")
     add_configuration("bench", "no such key", "c3")
     assert runs_by_configuration("bench") == {"c1": run_id, "c2": run_id}
+
+
+def test_params_are_found_by_the_experiments_that_a_run_carries() -> None:
+    run_ids = [log_run(key, detector=key) for key in ("a", "b")]
+    add_to_experiment("main", [str(run_ids[0])])
+    add_to_experiment("main-too", map(str, run_ids))
+    assert params_of("bench", "main") == [{"detector": "a"}]
+    assert params_of("no such benchmark", "main") == []

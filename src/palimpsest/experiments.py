@@ -18,7 +18,7 @@ from yaml import YAMLError
 from palimpsest import dvc_queue, tracking
 from palimpsest.detectors.registry import check_settings
 from palimpsest.errors import InputError, unknown
-from palimpsest.params import load_params, project_root
+from palimpsest.params import Params, flat, load_params, project_root
 from palimpsest.reports.report import write_report
 from palimpsest.reports.runs import choose
 from palimpsest.run_keys import short_digest
@@ -50,11 +50,15 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One run of the pipeline: `key` is its configuration, `varied` what sets it apart."""
+    """One run of the pipeline: `key` is its configuration, `varied` what sets it apart.
+
+    `logged` are the params that its run has in the store, as far as they are known beforehand.
+    """
 
     key: str
     varied: dict[str, Any]
     overrides: dict[str, Any]
+    logged: dict[str, str]
 
     def __str__(self) -> str:
         return ", ".join(f"{key}={value}" for key, value in self.varied.items())
@@ -101,8 +105,18 @@ def members(size: Size) -> list[Member]:
         overrides = {**size.set, **varied}
         params = load_params(overrides=overrides)
         check_settings(params.detector, params.detector_settings())
-        result.append(Member(configuration(params), varied, overrides))
+        result.append(Member(configuration(params), varied, overrides, _logged(params)))
     return result
+
+
+def _logged(params: Params) -> dict[str, str]:
+    known = {
+        "detector": params.detector,
+        "profile": params.profile,
+        **{f"train.{key}": value for key, value in flat(params.train).items()},
+        **flat(params.evaluate),
+    }
+    return {key: "null" if value is None else str(value) for key, value in known.items()}
 
 
 def finished(benchmark: str, group: Sequence[Member]) -> dict[str, str]:
@@ -111,15 +125,29 @@ def finished(benchmark: str, group: Sequence[Member]) -> dict[str, str]:
     return {member.key: runs[member.key] for member in group if member.key in runs}
 
 
+def stale(benchmark: str, name: str, group: Sequence[Member]) -> list[Member]:
+    """Those that the experiment has run before, with code, texts or params that have changed."""
+    earlier = tracking.params_of(benchmark, name)
+    done = finished(benchmark, group)
+    return [
+        member
+        for member in group
+        if member.key not in done and any(member.logged.items() <= run.items() for run in earlier)
+    ]
+
+
 def listing(size_name: str) -> Iterator[str]:
-    """One line for each experiment: how much of it is done, what it asks and redraws."""
+    """Of each experiment how much is done and what it redraws, and below it what it asks."""
+    yield f"{'experiment':26} {'done':>5} {'stale':>5}  redraws"
     for name in names():
         experiment = load(name)
         size = getattr(experiment, size_name)
         group = members(size)
-        done = len(finished(_benchmark(size), group))
-        redraws = ", ".join(experiment.redraws)
-        yield f"{name:26} {done:3}/{len(group):<3} {experiment.question} ({redraws})"
+        done = f"{len(finished(_benchmark(size), group))}/{len(group)}"
+        before = len(stale(_benchmark(size), name, group))
+        yield f"{name:26} {done:>5} {before or '':>5}  {', '.join(experiment.redraws)}"
+        yield f"    {experiment.question}"
+    yield "stale: run before with other code, texts or params; `make experiment` runs it again"
 
 
 def report(name: str, size_name: str, jobs: int) -> list[Path]:

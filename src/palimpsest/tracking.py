@@ -170,6 +170,15 @@ def runs_by_configuration(experiment: str) -> dict[str, str]:
     }
 
 
+def params_of(experiment: str, name: str) -> list[dict[str, str]]:
+    """The params of every finished evaluation that carries an experiment's name."""
+    return [
+        run.data.params
+        for run in _finished_evaluations(experiment)
+        if name in run.data.tags.get(EXPERIMENTS, "").split()
+    ]
+
+
 def add_configuration(experiment: str, key: str, configuration: str) -> None:
     """Let the finished run with this key, if there is one, stand for a configuration, too."""
     store = client()

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 import yaml
 
 from palimpsest.errors import InputError
-from palimpsest.params import flat, load_params
+from palimpsest.params import flat, in_force, load_params
 
 DEFAULT = Path("params.yaml").read_text()
 
@@ -76,6 +77,30 @@ def test_a_null_takes_the_profiles_value_and_a_value_wins(tmp_path: Path) -> Non
 
 def test_flat_keys_are_dotted() -> None:
     assert flat({"a": {"b": 1, "c": {"d": 2}}, "e": []}) == {"a.b": 1, "a.c.d": 2, "e": []}
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("detectors.genai-sentence.learning_rat", "detectors.genai-sentence.learning_rate"),
+        ("detector.genai-sentence.hidden", "detectors.genai-sentence.hidden"),
+        ("trajectory.promts", "trajectory.prompts"),
+        ("trian", "train"),
+    ],
+)
+def test_a_misspelt_key_has_the_nearest_one_as_a_hint(key: str, nearest: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"{key!r}: did you mean {nearest!r}?")):
+        in_force(load_params(), key)
+
+
+def test_values_in_force_are_the_profiles_where_none_is_given(tmp_path: Path) -> None:
+    params = load(tmp_path, "    hidden: null", "    hidden: 7")
+    found = in_force(params, "detectors.genai-sentence")
+    assert found["detectors.genai-sentence.hidden"] == 7
+    assert found["detectors.genai-sentence.model"] == "pip:minilm"
+    assert "generators.gpt-5.4.model" in in_force(params, "generators.gpt-5.4")
+    assert in_force(params, "train.fpr") == {"train.fpr": 0.05}
+    assert in_force(params, "train.fpr").items() <= in_force(params).items()
 
 
 def test_dvc_writes_another_value_and_leaves_a_file_that_can_be_read(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import json
 import logging
 import os
 import sys
@@ -105,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
     sheet.add_argument("--output", type=Path, default=Path("reports/review"))
     sheet.add_argument("--read", type=Path, metavar="CSV", help="sum up a filled-in sheet instead")
     sheet.set_defaults(run=_review)
+    params = commands.add_parser(
+        "params", help="params and their values in force, or the nearest to a misspelt key"
+    )
+    params.add_argument("key", nargs="?", help="only this one or what is below it")
+    params.set_defaults(run=_params)
     export = commands.add_parser("export", help="write the texts in another project's format")
     export.add_argument("--format", choices=("opai-bench",), required=True)
     export.add_argument("--output", type=Path, required=True, help="a new folder")
@@ -242,6 +248,13 @@ def _experiment(arguments: argparse.Namespace) -> None:
             print(line)
         return
     _name(experiments.report(arguments.name, arguments.size, arguments.jobs))
+
+
+def _params(arguments: argparse.Namespace) -> None:
+    from palimpsest.params import in_force, load_params
+
+    for key, value in in_force(load_params(), arguments.key).items():
+        print(f"{key}={json.dumps(value, ensure_ascii=False)}")
 
 
 def _export(arguments: argparse.Namespace) -> None:

@@ -11,6 +11,10 @@ class InputError(ValueError):
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """The error for a name that is not among `known`, with the nearest known one."""
     names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return InputError(f"unknown {kind} {name!r}: {hint}known are {', '.join(names)}")
+    return InputError(f"unknown {kind} {name!r}: {hint(name, names)}known are {', '.join(names)}")
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The question whether the nearest known name was meant, and a blank; empty if none is near."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""

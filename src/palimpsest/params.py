@@ -17,7 +17,7 @@ from omegaconf.errors import (
     ValidationError,
 )
 
-from palimpsest.errors import InputError, unknown
+from palimpsest.errors import InputError, hint, unknown
 
 OPERATIONS = ("polish", "paraphrase", "style", "compress", "expand")
 DESIGNS = ("cumulative", "independent", "coverage", "operation")
@@ -198,6 +198,24 @@ def flat(section: Any, prefix: str = "") -> dict[str, Any]:
         else:
             result[f"{prefix}{key}"] = value
     return result
+
+
+def in_force(params: Params, key: str | None = None) -> dict[str, Any]:
+    """The values at or below a dotted key, or all; a detector's null ones are the profile's.
+
+    Raises:
+        InputError: no such key; the message names the nearest one.
+    """
+    detectors = {name: params.detector_settings(name) for name in params.detectors}
+    sections = {**asdict(params), "detectors": detectors}
+    values = flat(sections)
+    if key is None:
+        return values
+    found = {k: v for k, v in values.items() if k == key or k.startswith(f"{key}.")}
+    if not found:
+        near = hint(key, [*values, *sections])
+        raise InputError(f"unknown key {key!r}: {near}`palimpsest params` lists all")
+    return found
 
 
 def _explain(error: OmegaConfBaseException) -> str:

@@ -280,7 +280,7 @@ def evaluate(params: Params) -> None:
     from palimpsest.evaluation.report import Context
     from palimpsest.evaluation.report import evaluate as evaluate_predictions
     from palimpsest.evaluation.samples import TEXT_COLUMNS
-    from palimpsest.evaluation.summary import by_version, headline
+    from palimpsest.evaluation.summary import by_version, headline, result_lines
     from palimpsest.reports.viewer import answers_to, first_trajectories, write_pages
 
     given = params.detector_settings()
@@ -316,6 +316,9 @@ def evaluate(params: Params) -> None:
         keys = {"train": thresholds["key"], "evaluate": _evaluate_key(params)}
         _write_json(RUN_FILE, keys)
         _log_evaluation(run, thresholds)
+    for line in result_lines(records):
+        log.info("%s, %s", params.detector, line)
+    log.info("next: `make tables` for tables and figures, `make ui` to compare runs")
 
 
 def track(params: Params) -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from palimpsest.evaluation.report import MEAN
-from palimpsest.evaluation.summary import CURVES, by_version, headline, mlflow_metrics
+from palimpsest.evaluation.summary import CURVES, by_version, headline, mlflow_metrics, result_lines
 from palimpsest.records import Scores
 from tests.evaluation.cases import records, sample
 
@@ -98,6 +98,19 @@ def test_headlines_are_few_and_finite_and_leave_the_held_out_generator_out() -> 
     assert numbers == headline(run("cumulative", {
         ("", "v0"): 0, ("", "v4"): 50, ("", "v6"): 75, ("", "v8"): 100,
     }, generators=["near"]))  # fmt: skip
+
+
+def test_a_result_is_a_line_for_each_level_with_the_headlines_f1() -> None:
+    (line,) = result_lines(CUMULATIVE)
+    f1 = headline(CUMULATIVE)["document_f1_ai"]
+    assert line == f"document: AUROC 1.00 at v8 against v0 (n=6), mean F1-AI {f1:.2f} (n=9)"
+    assert result_lines(CUMULATIVE[CUMULATIVE["held_out"]]) == []
+
+
+def test_versions_of_one_coverage_share_the_results_auroc() -> None:
+    versions = {("50", v): 0 if v == "v0" else 50 for v in ("v0", "compress", "expand")}
+    (line,) = result_lines(run("operation", versions))
+    assert " at compress/expand against v0 (n=12)" in line
 
 
 def test_the_plotted_table_has_what_mlflow_has_of_the_mean() -> None:

@@ -44,15 +44,44 @@ def mlflow_metrics(records: pd.DataFrame) -> Iterator[tuple[str, float, int]]:
 
 def headline(records: pd.DataFrame) -> dict[str, float]:
     """`<level>_<metric>`: the mean over versions, and variants, of the domains' mean."""
-    shown = preferred_threshold(
-        records[(records["generator"] == MEAN) & (records["domain"] == MEAN) & ~records["held_out"]]
-    )
+    shown = _means(records)
     by = shown["version"] != ALL
     shown = shown[
         (by & shown["metric"].isin(HEADLINES)) | (~by & shown["metric"].isin(TRAJECTORY_HEADLINES))
     ]
     means = shown.groupby(shown["level"] + "_" + shown["metric"])["value"].mean()
     return {str(name): float(value) for name, value in means.items()}
+
+
+def result_lines(records: pd.DataFrame) -> list[str]:
+    """One line for each level: the highest coverage's AUROC against v0, and `headline`'s F1-AI.
+
+    n counts the units behind a number.
+    """
+    shown = _means(records)
+    shown = shown[shown["version"] != ALL]
+    result = []
+    for level, at_level in shown.groupby("level", sort=False):
+        said = []
+        auroc = at_level[at_level["metric"] == "auroc"]
+        last = auroc[auroc["coverage"] == auroc["coverage"].max()]
+        if len(last):
+            versions = "/".join(last["version"].unique())
+            said.append(
+                f"AUROC {last['value'].mean():.2f} at {versions} against v0 (n={last['n'].sum()})"
+            )
+        f1 = at_level[at_level["metric"] == "f1_ai"]
+        if len(f1):
+            said.append(f"mean F1-AI {f1['value'].mean():.2f} (n={f1['n'].sum()})")
+        if said:
+            result.append(f"{level}: {', '.join(said)}")
+    return result
+
+
+def _means(records: pd.DataFrame) -> pd.DataFrame:
+    """The means over in-distribution generators and domains, with the threshold that is shown."""
+    means = (records["generator"] == MEAN) & (records["domain"] == MEAN)
+    return preferred_threshold(records[means & ~records["held_out"]])
 
 
 def _curves(records: pd.DataFrame) -> pd.DataFrame:

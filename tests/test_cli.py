@@ -9,7 +9,9 @@ import pytest
 
 from palimpsest.cli import STAGE_NAMES, main
 from palimpsest.detectors.registry import REGISTRY
+from palimpsest.records import TEXTS, write_rows
 from palimpsest.stages import STAGES
+from tests.reports.synthetic import texts
 
 
 def test_help_answers_at_once_and_imports_nothing_heavy() -> None:
@@ -59,6 +61,22 @@ def test_a_plan_before_there_are_documents_names_a_command_that_asks_no_model(
     with caplog.at_level(logging.ERROR):
         assert main(["generate", "--plan"]) == 2
     assert "run `dvc repro corpus`" in caplog.records[0].message
+
+
+def test_view_without_an_id_names_the_first_trajectories_and_counts_all(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("artifacts/texts/cumulative/texts.parquet"), TEXTS, texts("cumulative", 8))
+    with caplog.at_level(logging.INFO):
+        assert main(["view"]) == 0
+    names = capsys.readouterr().out.splitlines()
+    assert len(names) == len(set(names)) == 20
+    assert names[0] == next(texts("cumulative"))["trajectory_id"]
+    assert "24 trajectories in all" in caplog.text
 
 
 def test_detectors_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ log = logging.getLogger("palimpsest")
 
 DESIGNS = ("cumulative", "independent", "coverage", "operation")
 STAGE_NAMES = ("corpus", "generate", "split", "train", "evaluate")
+LISTED = 20  # trajectories that `view` names
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
                         help="only these, such as 'Table 8' 'Figure 20'")  # fmt: skip
     tables.set_defaults(run=_tables)
     view = commands.add_parser("view", help="one trajectory as an HTML page")
-    view.add_argument("trajectory_id")
+    view.add_argument("trajectory_id", nargs="?", help="without it: the ids that there are")
     view.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
     view.add_argument("--output", type=Path, default=Path("reports/trajectory.html"))
     view.set_defaults(run=_view)
@@ -218,13 +219,19 @@ def _name(paths: Sequence[Path]) -> None:
 
 def _view(arguments: argparse.Namespace) -> None:
     from palimpsest.params import load_params
-    from palimpsest.reports.viewer import predictions_of_runs, read_trajectory, render
+    from palimpsest.reports import viewer
     from palimpsest.stages import text_files
 
-    rows = read_trajectory(text_files(arguments.design), arguments.trajectory_id)
-    predictions = predictions_of_runs(load_params().benchmark, rows)
+    files = text_files(arguments.design)
+    if arguments.trajectory_id is None:
+        ids = viewer.trajectory_ids(files)
+        print(*ids[:LISTED], sep="\n")
+        log.info("%d trajectories in all; `palimpsest view ID` shows one", len(ids))
+        return
+    rows = viewer.read_trajectory(files, arguments.trajectory_id)
+    predictions = viewer.predictions_of_runs(load_params().benchmark, rows)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(render(rows, predictions), encoding="utf-8")
+    arguments.output.write_text(viewer.render(rows, predictions), encoding="utf-8")
     print(arguments.output)
 
 

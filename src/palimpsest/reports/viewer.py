@@ -26,6 +26,12 @@ OPERATION_COLOURS = {
 }
 
 
+def trajectory_ids(files: Sequence[Path]) -> list[str]:
+    """The ids of all trajectories, in the order of the texts."""
+    rows = chain.from_iterable(read_rows(file, ["trajectory_id"]) for file in files)
+    return list(dict.fromkeys(row["trajectory_id"] for row in rows))
+
+
 def read_trajectory(files: Sequence[Path], trajectory_id: str) -> list[dict[str, Any]]:
     """The samples of one trajectory in the order of its versions.
 

@@ -61,6 +61,12 @@ def test_a_missing_column_names_file_columns_and_fix(
     assert "\n" not in message
 
 
+def test_a_missing_column_has_the_nearest_one_as_a_hint(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [("essay_id", "full_text"), ("1", "a")])
+    with pytest.raises(InputError, match=r"among essay_id, full_text: did you mean 'full_text'\?"):
+        list(read_table(path, "essay_id", "text"))
+
+
 def test_json_numbers_keep_their_digits_and_null_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "news.jsonl"
     path.write_text('{"id": 12, "text": 1.50}\n{"id": 1e5, "text": null}\n{"id":true,"text":NaN}\n')

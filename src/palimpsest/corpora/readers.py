@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from palimpsest.errors import InputError, unknown
+from palimpsest.errors import InputError, hint, unknown
 from palimpsest.params import Corpus
 
 
@@ -82,8 +82,9 @@ def read_table(path: Path, id_column: str, text_column: str) -> Iterator[Row]:
         for column, option in ((id_column, "id_column"), (text_column, "text_column")):
             if column not in record:
                 raise InputError(
-                    f"{place}: no column {column!r} among {', '.join(record)}: name the right "
-                    f"one with `-S corpus.{option}=NAME`, or --{option.replace('_', '-')}"
+                    f"{place}: no column {column!r} among {', '.join(record)}: "
+                    f"{hint(column, record)}name the right one with `-S corpus.{option}=NAME`, or "
+                    f"--{option.replace('_', '-')}"
                 )
         domain = _text(record["domain"], place) if "domain" in record else None
         yield Row(_text(record[id_column], place), _text(record[text_column], place),

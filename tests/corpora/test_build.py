@@ -207,3 +207,19 @@ def test_real_texts_give_documents_in_all_four_domains() -> None:
     assert kept == {"abstracts": 106, "essays": 110, "news": 100, "reports": 96}
     texts = [s.text for d in built.documents for s in d.sentences]
     assert all(len(text.splitlines()) == 1 for text in texts)
+
+
+def test_a_column_domain_that_a_folder_ignores_is_counted_in_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = ["news", "blogs", "blogs"]
+    rows = [(str(n), story(2, f"Cat {n}"), name) for n, name in enumerate(names)]
+    path = write_csv(tmp_path / "news.csv", [(*HEADER, "domain"), *rows])
+    write_csv(tmp_path / "essays.csv", [HEADER, ("e", story(2))])
+    built = build_documents(corpus(tmp_path))
+    assert {document.domain for document in built.documents} == {"essays", "news"}
+    (warning,) = caplog.messages
+    assert warning.startswith("news: 2 rows name another domain")
+    caplog.clear()
+    build_documents(corpus(path, domains=["blogs"]))
+    assert caplog.messages == []

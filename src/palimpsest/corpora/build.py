@@ -56,6 +56,11 @@ def build_documents(corpus: Corpus) -> Built:
         InputError: bad input (see `read_source`), an id that two domains share, no document at all.
     """
     survey = _survey(corpus)
+    for domain, count in survey.elsewhere.items():
+        log.warning(
+            "%s: %d rows name another domain in their column 'domain'; in a folder the file's name "
+            "counts, and the column where corpus.source is that one file", domain, count,
+        )  # fmt: skip
     samples: dict[str, _Sample] = {
         domain: _Sample(corpus.documents_per_domain) for domain in sorted(survey.read)
     }
@@ -91,12 +96,14 @@ class _Survey:
     """What the first reading finds.
 
     `first` gives domain and place of the row that an id stands for. `group` names the texts that
-    are equal but for white space, in all domains, by the smallest of their ids.
+    are equal but for white space, in all domains, by the smallest of their ids. `elsewhere` counts
+    the rows whose column `domain` says other than their file's name.
     """
 
     read: Counter[str] = field(default_factory=Counter)
     first: dict[str, tuple[str, str]] = field(default_factory=dict)
     group: dict[bytes, str] = field(default_factory=dict)
+    elsewhere: Counter[str] = field(default_factory=Counter)
     rejections: list[Rejection] = field(default_factory=list)
 
 
@@ -104,6 +111,8 @@ def _survey(corpus: Corpus) -> _Survey:
     found = _Survey()
     for raw in read_source(corpus):
         found.read[raw.domain] += 1
+        if raw.ignored not in (None, "", raw.domain):
+            found.elsewhere[raw.domain] += 1
         doc_id = _qualified(raw, corpus)
         domain, place = found.first.get(doc_id, (raw.domain, None))
         if domain != raw.domain:

@@ -27,19 +27,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A document as its source has it; `place` says file and row."""
+    """A document as its source has it; `place` says file and row.
+
+    `ignored` is what a column `domain` says where it does not count.
+    """
 
     doc_id: str
     domain: str
     text: str
     place: str
+    ignored: str | None = None
 
 
 def read_source(corpus: Corpus) -> Iterator[Raw]:
     """The documents of `corpus.source`, file by file.
 
-    A folder holds one file per domain, whose name without its ending is the domain. In one file
-    the column `domain` names it, where there is one, else the file's name does.
+    A folder holds one file per domain, whose name without its ending is the domain, whatever a
+    column `domain` says. In one file that column names it, where there is one, else the file's name
+    does.
 
     Raises:
         InputError: a source that is missing or unreadable, a missing column, an absent domain.
@@ -53,7 +58,7 @@ def read_source(corpus: Corpus) -> Iterator[Raw]:
             files = {domain: file for domain, file in files.items() if domain in wanted}
         for domain, file in files.items():
             for row in read_table(file, corpus.id_column, corpus.text_column):
-                yield Raw(row.id, domain, row.text, row.place)
+                yield Raw(row.id, domain, row.text, row.place, row.domain)
     elif source.is_file():
         seen = set()
         for row in read_table(source, corpus.id_column, corpus.text_column):

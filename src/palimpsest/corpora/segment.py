@@ -1,4 +1,4 @@
-"""Cut a paragraph into sentences, none of which holds a line break."""
+"""Cut a paragraph into sentences whose words are one space apart."""
 
 import re
 from functools import cache
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 _SCHOLARLY = frozenset("al approx ca cf e.g eq eqs etc fig figs i.e resp sp spp viz".split())
 
 _END = re.compile(r"[.?!]")
-_LINE_BREAK = re.compile(r"\s*\n\s*")
 _CHINESE_END = re.compile(r"(?<=[。！？…!?])(?![。！？…!?])[”’」』）》】\"']*")
 
 
 def sentences(paragraph: str, language: Language) -> list[str]:
-    """The sentences of one normalised paragraph; a line break within one becomes one space.
+    """The sentences of one normalised paragraph; white space within one becomes one space.
 
     English: NLTK's Punkt. Chinese: a sentence ends after a run of 。！？… (or ! ?) and the quotes
     and brackets that close behind it.
@@ -30,8 +29,8 @@ def sentences(paragraph: str, language: Language) -> list[str]:
     else:
         ends = [match.end() for match in _CHINESE_END.finditer(paragraph)]
         found = [paragraph[i:j] for i, j in zip([0, *ends], [*ends, None], strict=True)]
-    # A line that hard wrapping broke would give the human sentence away: no rewrite holds one.
-    folded = (_LINE_BREAK.sub(" ", sentence).strip() for sentence in found)
+    # A hard-wrapped line, two blanks or a tab give a human sentence away: no rewrite has them.
+    folded = (" ".join(sentence.split()) for sentence in found)
     return [sentence for sentence in folded if sentence]
 
 

@@ -24,6 +24,18 @@ def test_help_answers_at_once_and_imports_nothing_heavy() -> None:
     assert time.monotonic() - begin < 5
 
 
+def test_help_of_a_command_names_defaults_and_an_example(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["review", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "how many revisions (default: 50)" in shown
+    assert "of the choice (default: 0)" in shown
+    assert "example: palimpsest review --sample" in shown
+    assert "None" not in shown
+
+
 def test_every_stage_has_a_command_of_its_name() -> None:
     assert tuple(STAGES) == STAGE_NAMES
 

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from palimpsest.errors import InputError
 
@@ -47,13 +48,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Help that names the defaults of options that have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or isinstance(action.default, bool | tuple):
+            return action.help
+        return super()._get_help_string(action)
+
+
+class _Command(argparse.ArgumentParser):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(formatter_class=_Help, **given)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="palimpsest", description=__doc__)
+    parser = _Command(prog="palimpsest", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     for name in STAGE_NAMES:
         stage = commands.add_parser(name, help=f"the stage `{name}`, as `dvc repro` runs it")
         stage.set_defaults(run=_stage, stage=name)
         if name == "generate":
+            stage.epilog = "example: palimpsest generate --max-cost 50"
             stage.add_argument("--plan", action="store_true",
                                help="only print requests, tokens and cost")  # fmt: skip
             stage.add_argument("--max-cost", type=float, metavar="USD",
@@ -63,59 +79,91 @@ def _parser() -> argparse.ArgumentParser:
     kinds = data.add_subparsers(required=True, metavar="kind")
     demo = kinds.add_parser("demo", help="the demo's texts, as data.dvc records them")
     demo.set_defaults(run=_data_demo)
-    release = kinds.add_parser("release", help="the OpAI-Bench dataset from the Hugging Face hub")
+    release = kinds.add_parser(
+        "release",
+        help="the OpAI-Bench dataset from the Hugging Face hub",
+        epilog="example: palimpsest data release OpAI-Bench1/OpAI-Bench@main",
+    )
     release.add_argument("name", nargs="?", default="OpAI-Bench1/OpAI-Bench",
                          help="OWNER/NAME or OWNER/NAME@REVISION")  # fmt: skip
-    release.add_argument("--folder", type=Path, default=Path("data/release"))
+    release.add_argument("--folder", type=Path, default=Path("data/release"), help="where to")
     release.set_defaults(run=_data_release)
-    own = kinds.add_parser("add", help="a CSV, TSV, JSONL or Parquet file of human texts")
-    own.add_argument("source", type=Path)
-    own.add_argument("--domain", required=True)
-    own.add_argument("--id-column", default="id")
-    own.add_argument("--text-column", default="text")
-    own.add_argument("--folder", type=Path, default=Path("data/opai-bench"))
+    own = kinds.add_parser(
+        "add",
+        help="a CSV, TSV, JSONL or Parquet file of human texts",
+        epilog="example: palimpsest data add --domain essays --id-column essay_id "
+        "--text-column full_text train.csv",
+    )
+    own.add_argument("source", type=Path, help="the file")
+    own.add_argument("--domain", required=True, help="what its texts are called in all tables")
+    own.add_argument("--id-column", default="id", metavar="NAME", help="the texts' ids")
+    own.add_argument("--text-column", default="text", metavar="NAME", help="the texts")
+    own.add_argument("--folder", type=Path, default=Path("data/opai-bench"), help="where to")
     own.set_defaults(run=_data_add)
 
     store = commands.add_parser("store", help="create the MLflow store, so that no two jobs race")
     store.set_defaults(run=_store)
     ui = commands.add_parser("ui", help="open the MLflow UI on the project's store")
-    ui.add_argument("--port", type=int, default=5000)
+    ui.add_argument("--port", type=int, default=5000, help="on 127.0.0.1")
     ui.set_defaults(run=_ui)
-    tables = commands.add_parser("tables", help="write reports/ from the MLflow store")
-    tables.add_argument("--folder", type=Path, default=Path("reports"))
+    tables = commands.add_parser(
+        "tables",
+        help="write reports/ from the MLflow store",
+        epilog="example: palimpsest tables --only 'Table 8' 'Figure 20'",
+    )
+    tables.add_argument("--folder", type=Path, default=Path("reports"), help="where to")
     tables.add_argument("--texts", nargs="+", default=(), metavar="DIGEST",
                         help="runs on these texts, not on the newest")  # fmt: skip
-    tables.add_argument("--only", nargs="+", default=(), metavar="ENTRY",
-                        help="only these, such as 'Table 8' 'Figure 20'")  # fmt: skip
+    tables.add_argument("--only", nargs="+", default=(), metavar="ENTRY", help="only these")
     tables.set_defaults(run=_tables)
-    view = commands.add_parser("view", help="one trajectory as an HTML page")
+    view = commands.add_parser(
+        "view",
+        help="one trajectory as an HTML page",
+        epilog="example: palimpsest view love/smollm2/cumulative",
+    )
     view.add_argument("trajectory_id", nargs="?", help="without it: the ids that there are")
-    view.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
-    view.add_argument("--output", type=Path, default=Path("reports/trajectory.html"))
+    view.add_argument("--design", choices=DESIGNS, default=DESIGNS[0], help="of the texts")
+    view.add_argument("--output", type=Path, default=Path("reports/trajectory.html"),
+                      help="where to")  # fmt: skip
     view.set_defaults(run=_view)
-    experiment = commands.add_parser("experiment", help="run what is left of an experiment")
+    experiment = commands.add_parser(
+        "experiment",
+        help="run what is left of an experiment",
+        epilog="example: palimpsest experiment cumulative-vs-independent --jobs 2",
+    )
     experiment.add_argument("name", nargs="?", help="without it: all experiments and their state")
-    experiment.add_argument("--size", choices=("demo", "paper"), default="demo")
-    experiment.add_argument("--jobs", type=int, default=1)
+    experiment.add_argument("--size", choices=("demo", "paper"), default="demo",
+                            help="experiments/sizes/ has what they mean")  # fmt: skip
+    experiment.add_argument("--jobs", type=int, default=1, help="runs at once")
     experiment.set_defaults(run=_experiment)
     sheet = commands.add_parser(
-        "review", help="a sheet of revisions to check by hand, and its sums"
+        "review",
+        help="a sheet of revisions to check by hand, and its sums",
+        epilog="example: palimpsest review --sample 100; after filling it in: "
+        "palimpsest review --read reports/review.csv",
     )
-    sheet.add_argument("--sample", type=int, default=50, help="how many revisions (50)")
-    sheet.add_argument("--seed", type=int, default=0)
-    sheet.add_argument("--design", choices=DESIGNS, default=DESIGNS[0])
-    sheet.add_argument("--output", type=Path, default=Path("reports/review"))
+    sheet.add_argument("--sample", type=int, default=50, help="how many revisions")
+    sheet.add_argument("--seed", type=int, default=0, help="of the choice")
+    sheet.add_argument("--design", choices=DESIGNS, default=DESIGNS[0], help="of the texts")
+    sheet.add_argument("--output", type=Path, default=Path("reports/review"), help="where to")
     sheet.add_argument("--read", type=Path, metavar="CSV", help="sum up a filled-in sheet instead")
     sheet.set_defaults(run=_review)
     params = commands.add_parser(
-        "params", help="params and their values in force, or the nearest to a misspelt key"
+        "params",
+        help="params and their values in force, or the nearest to a misspelt key",
+        epilog="example: palimpsest params detectors.genai-sentence",
     )
     params.add_argument("key", nargs="?", help="only this one or what is below it")
     params.set_defaults(run=_params)
-    export = commands.add_parser("export", help="write the texts in another project's format")
-    export.add_argument("--format", choices=("opai-bench",), required=True)
+    export = commands.add_parser(
+        "export",
+        help="write the texts in another project's format",
+        epilog="example: palimpsest export --format opai-bench --output release",
+    )
+    export.add_argument("--format", choices=("opai-bench",), required=True, help="whose format")
     export.add_argument("--output", type=Path, required=True, help="a new folder")
-    export.add_argument("--design", choices=DESIGNS, action="append", help="all that are built")
+    export.add_argument("--design", choices=DESIGNS, action="append",
+                        help="may be repeated; without it all that are built")  # fmt: skip
     export.set_defaults(run=_export)
     track = commands.add_parser("track", help="log the run behind the present outputs, if missing")
     track.set_defaults(run=_track)

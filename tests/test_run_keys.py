@@ -56,9 +56,40 @@ def test_a_comment_changes_the_keys_of_those_that_use_the_file(
     assert changed_by(package, file) == stages
 
 
-def test_a_detector_of_the_users_own_is_part_of_the_key() -> None:
-    digests = run_keys.code_digests("train", ["tests.scripted"])
-    assert "tests.scripted" in digests
+@pytest.mark.parametrize(
+    ("files", "target", "part"),
+    [
+        (
+            {"__init__.py": "", "model.py": "from . import net\nfrom .data import cut",
+             "net.py": "", "data.py": "import ownpackage.deep.words", "deep/words.py": "",
+             "other.py": ""},
+            "ownpackage.model",
+            {"ownpackage", "ownpackage.model", "ownpackage.net", "ownpackage.data",
+             "ownpackage.deep.words"},
+        ),
+        (
+            {"lone.py": "import json, helper\nfrom palimpsest.statistics import lastde",
+             "helper.py": "", "other.py": ""},
+            "lone",
+            {"lone", "helper"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_detector_of_the_users_own_and_what_it_imports_beside_it_are_part_of_the_key(
+    files: dict[str, str],
+    target: str,
+    part: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, code in files.items():
+        file = tmp_path / ("ownpackage" if "." in target else "") / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    digests = run_keys.code_digests("train", [target])
+    assert {name for name in digests if not name.startswith("palimpsest")} == part
+    assert ("palimpsest.statistics.lastde" in digests) == (target == "lone")
 
 
 def test_a_folders_digest_depends_on_names_and_contents(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -37,27 +37,31 @@ def run_key(
 
 
 def code_digests(stage: str, modules: Sequence[str]) -> dict[str, str]:
-    """SHA-256 of each palimpsest module that a stage's function imports, directly or not."""
+    """SHA-256 of each module of palimpsest that a stage's function imports, directly or not.
+
+    Those of a detector's own package count, too, and where its module is in no package, those of
+    its folder.
+    """
     stages = PACKAGE / "stages.py"
     function = next(
         node
         for node in _parsed(stages).body
         if isinstance(node, ast.FunctionDef) and node.name == stage
     )
-    waiting = [*_imports(function), *modules]
-    digests = {"palimpsest.stages": sha256_of(stages)}
+    homes = {"palimpsest": PACKAGE}
     for module in modules:
-        # a detector of the user's own, from outside the package
-        if _source(module) is None and (spec := find_spec(module)) and spec.origin:
-            digests[module] = sha256_of(Path(spec.origin))
+        homes = _homes(module.partition(".")[0]) | homes
+    waiting = [*_imports(function, "palimpsest"), *modules]
+    digests = {"palimpsest.stages": sha256_of(stages)}
     while waiting:
         module = waiting.pop()
-        file = _source(module)
+        file = _source(module, homes)
         if file is None or module in digests or module.startswith(_NO_INFLUENCE):
             continue
         digests[module] = sha256_of(file)
-        waiting += _imports(_parsed(file))
-        waiting.append(module.rpartition(".")[0])
+        parent = module.rpartition(".")[0]
+        waiting += _imports(_parsed(file), module if file.name == "__init__.py" else parent)
+        waiting.append(parent)
     return digests
 
 
@@ -81,21 +85,35 @@ def _parsed(file: Path) -> ast.Module:
 
 
 @cache
-def _imports(tree: ast.AST) -> list[str]:
+def _imports(tree: ast.AST, package: str) -> list[str]:
+    """The modules that code in a package imports, and other names that may be modules."""
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        if isinstance(node, ast.ImportFrom):
+            module = resolve_name("." * node.level + (node.module or ""), package)
             # `from palimpsest.evaluation import metrics` names a module, too
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            found += [module, *(f"{module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
     return found
 
 
-def _source(module: str) -> Path | None:
-    if module.split(".")[0] != "palimpsest":
+def _homes(top: str) -> dict[str, Path]:
+    """Where a package is, by its name; for a module in no package this and those beside it."""
+    spec = find_spec(top)
+    if spec is None:
+        return {}
+    if spec.submodule_search_locations:
+        return {top: Path(next(iter(spec.submodule_search_locations)))}
+    file = Path(str(spec.origin))
+    return {beside.stem: beside.with_suffix("") for beside in file.parent.glob("*.py")}
+
+
+def _source(module: str, homes: Mapping[str, Path]) -> Path | None:
+    top, *rest = module.split(".")
+    if top not in homes:
         return None
-    path = PACKAGE.joinpath(*module.split(".")[1:])
+    path = homes[top].joinpath(*rest)
     for file in (path.with_suffix(".py"), path / "__init__.py"):
         if file.is_file():
             return file

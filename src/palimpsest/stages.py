@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from palimpsest import tracking
 from palimpsest.detectors.interface import Detector
-from palimpsest.detectors.registry import find, resolved
+from palimpsest.detectors.registry import find, resolved, title
 from palimpsest.errors import InputError, unknown
 from palimpsest.models import local_revision
 from palimpsest.params import Params, Selection, flat, project_root
@@ -288,7 +288,7 @@ def evaluate(params: Params) -> None:
     runtime = Runtime(params.device, params.dtype, params.train.seed)
     detector = detector_class(params.detector, given).load(MODEL_FOLDER, runtime)
     context = Context(
-        detector=params.detector,
+        detector=_title(params),
         regime=find(params.detector, given).regime,
         design=params.evaluate.select.design,
         held_out=_held_out(params.evaluate.select),
@@ -312,12 +312,12 @@ def evaluate(params: Params) -> None:
         by_version(records).to_csv(PLOTS_FOLDER / "by_version.csv", index=False)
         shown = first_trajectories(test_rows())
         answered = answers_to(chain.from_iterable(shown), PREDICTIONS_FILE)
-        write_pages(shown, {params.detector: answered}, PAGES_FOLDER)
+        write_pages(shown, {_title(params): answered}, PAGES_FOLDER)
         keys = {"train": thresholds["key"], "evaluate": _evaluate_key(params)}
         _write_json(RUN_FILE, keys)
         _log_evaluation(run, thresholds)
     for line in result_lines(records):
-        log.info("%s, %s", params.detector, line)
+        log.info("%s, %s", _title(params), line)
     log.info("next: `make tables` for tables and figures, `make ui` to compare runs")
 
 
@@ -370,7 +370,7 @@ def configuration(params: Params) -> str:
         },
         "benchmark": params.benchmark,
         "dtype": params.dtype,
-        "detector": params.detector,
+        "detector": _title(params),
         "settings": _settings(params),
         "train": asdict(params.train),
         "evaluate": asdict(params.evaluate),
@@ -390,7 +390,7 @@ def _train_run(params: Params) -> AbstractContextManager[tracking.Run]:
         params.benchmark,
         "train",
         _train_key(params),
-        name=f"train {params.detector}",
+        name=f"train {_title(params)}",
         params=_train_params(params),
         tags=_tags(params.train.select, learning=True),
     )
@@ -401,7 +401,7 @@ def _evaluate_run(params: Params, train_key: str) -> AbstractContextManager[trac
         params.benchmark,
         "evaluate",
         _evaluate_key(params),
-        name=params.detector,
+        name=_title(params),
         params=_evaluate_params(params),
         tags={
             **_tags(params.evaluate.select),
@@ -582,7 +582,7 @@ def _thresholds_for(params: Params) -> dict[str, Any]:
 
 def _made_for(params: Params) -> dict[str, Any]:
     return {
-        "detector": params.detector,
+        "detector": _title(params),
         "settings": _settings(params),
         "language": params.corpus.language,
         "code": short_digest(
@@ -590,6 +590,7 @@ def _made_for(params: Params) -> dict[str, Any]:
                 module: sha256
                 for module, sha256 in code_digests("train", _modules(params)).items()
                 if module.startswith(("palimpsest.detectors", "palimpsest.statistics"))
+                or module.partition(".")[0] != "palimpsest"
             }
         ),
     }
@@ -616,7 +617,7 @@ def _evaluate_key(params: Params) -> str:
 def _train_params(params: Params) -> dict[str, Any]:
     regime = find(params.detector, params.detector_settings()).regime
     return {
-        "detector": params.detector,
+        "detector": _title(params),
         "regime": regime,
         "profile": params.profile,
         "dtype": params.dtype,
@@ -639,6 +640,10 @@ def _evaluate_params(params: Params) -> dict[str, Any]:
         "texts": _texts_digest(select),
         "splits": digest(SPLITS_FILE)[:12],
     }
+
+
+def _title(params: Params) -> str:
+    return title(params.detector, params.detector_settings())
 
 
 def _settings(params: Params) -> dict[str, Any]:

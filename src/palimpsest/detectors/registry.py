@@ -86,6 +86,11 @@ def find(name: str, given: Mapping[str, Any]) -> Entry:
     return REGISTRY[name]
 
 
+def title(name: str, given: Mapping[str, Any]) -> str:
+    """What a detector is called in runs and tables: by its name, a custom one by its target."""
+    return find(name, given).target if name == "custom" else name
+
+
 def check_settings(name: str, given: Mapping[str, Any]) -> Any:
     """The detector's settings as its own dataclass.
 

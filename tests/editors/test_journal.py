@@ -122,6 +122,19 @@ def test_a_full_disk_is_a_clear_error_and_leaves_the_journal_intact(tmp_path: Pa
     assert journal.find("before") == Reply("kept", "stop", 1)
 
 
+def test_a_damaged_journal_is_a_clear_error_that_says_how_to_save_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    with Journal(path) as journal:
+        journal.add([(Entry(f"k{i}", "x" * 1000), Reply("kept", "stop", 1)) for i in range(50)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))  # the schema's page stays
+    with Journal(path) as journal:
+        with pytest.raises(InputError, match=r"j\.sqlite could not be read .*\.recover"):
+            journal.find("k1")
+        with pytest.raises(InputError, match=r"j\.sqlite could not be read .*\.recover"):
+            journal.add([(Entry("new", "{}"), Reply("new", "stop", 1))])
+
+
 def test_the_journal_lies_outside_every_stages_outputs(tmp_path: Path) -> None:
     assert "artifacts" not in journal_path(tmp_path).parts
 

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from filelock import FileLock, Timeout
 
@@ -100,20 +100,37 @@ class Journal:
         self._database.close()
 
     def __len__(self) -> int:
-        count: int = self._database.execute("SELECT count(*) FROM replies").fetchone()[0]
-        return count
+        (count,) = self._first("SELECT count(*) FROM replies")
+        return int(count)
 
     def find(self, key: str) -> Reply | None:
-        row = self._database.execute(
-            "SELECT text, finish, tokens, prompt_tokens FROM replies WHERE key = ?", (key,)
-        ).fetchone()
+        """The reply to a request, if there is one.
+
+        Raises:
+            InputError: a damaged file.
+        """
+        row = self._first(
+            "SELECT text, finish, tokens, prompt_tokens FROM replies WHERE key = ?", key
+        )
         return Reply(*row) if row else None
+
+    def _first(self, query: str, *values: str) -> Any:
+        try:
+            return self._database.execute(query, values).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: sqlite3.DatabaseError) -> InputError:
+        return InputError(
+            f"{self.path} could not be read ({error}): if it is damaged, `sqlite3 {self.path} "
+            ".recover | sqlite3 NEW` saves the replies that can be read, and NEW takes its place"
+        )
 
     def add(self, answered: Sequence[tuple[Entry, Reply]]) -> None:
         """Commit replies in one transaction, all or none; an earlier reply to a request stays.
 
         Raises:
-            InputError: a full disk, or another reason for which SQLite cannot write.
+            InputError: a full disk or another reason for which SQLite cannot write, a damaged file.
         """
         try:
             with self._database:
@@ -130,6 +147,8 @@ class Journal:
                 f"{self.path} could not take a reply ({error}); what it holds is intact: free some "
                 "space and run the same command again"
             ) from error
+        except sqlite3.DatabaseError as error:
+            raise self._unreadable(error) from error
 
 
 class JournalledEditor:

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from palimpsest.corpora import demo
+from palimpsest.corpora import demo, own
 from palimpsest.corpora.build import build_documents
+from palimpsest.corpora.data_folder import dvc_md5
 from palimpsest.corpora.own import add
 from palimpsest.errors import InputError
 from tests.corpora.sources import corpus, write_csv, write_jsonl
@@ -12,12 +13,13 @@ from tests.corpora.sources import corpus, write_csv, write_jsonl
 HEADER = ("essay_id", "full_text")
 
 
-def put_demo(folder: Path) -> Path:
-    """A folder that looks like the demo's."""
+def put_demo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is taken for the demo's."""
     folder.mkdir()
     for name in demo.DEMO_FILES:
         (folder / name).write_text('{"id": "old", "text": "Old."}\n')
     (folder / "README.md").write_bytes(Path(demo.__file__).with_name("demo.md").read_bytes())
+    monkeypatch.setattr(own, "DEMO_MD5", dvc_md5(folder))
     return folder
 
 
@@ -38,14 +40,43 @@ def test_what_was_added_is_a_source(tmp_path: Path) -> None:
     assert (document.doc_id, len(document.sentences)) == ("007", 2)
 
 
-def test_the_demo_makes_room_as_a_whole_and_own_texts_add_up(tmp_path: Path) -> None:
-    folder = put_demo(tmp_path / "data")
+def test_the_demo_makes_room_as_a_whole_and_own_texts_add_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = put_demo(tmp_path / "data", monkeypatch)
     (folder / "notes.txt").write_text("mine")
     source = write_jsonl(tmp_path / "own.jsonl", [{"id": 1, "text": "New."}])
     add(folder, source, "essays", "id", "text")
     assert sorted(file.name for file in folder.iterdir()) == ["essays.jsonl", "notes.txt"]
     add(folder, source, "reports", "id", "text")
     assert sorted(file.name for file in folder.glob("*.jsonl")) == ["essays.jsonl", "reports.jsonl"]
+
+
+def test_files_of_ones_own_beside_or_in_the_demo_are_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = put_demo(tmp_path / "data", monkeypatch)
+    (folder / "news.jsonl").write_text("mine")
+    source = write_jsonl(tmp_path / "own.jsonl", [{"id": 1, "text": "New."}])
+    with pytest.raises(InputError, match=r"not as it was made: delete .*README\.md to keep"):
+        add(folder, source, "letters", "id", "text")
+    assert (folder / "news.jsonl").read_text() == "mine"
+    (folder / "news.jsonl").write_bytes((folder / "essays.jsonl").read_bytes())
+    (folder / "letters.csv").write_text("mine")
+    with pytest.raises(InputError, match=r"letters\.csv is there already"):
+        add(folder, source, "letters", "id", "text")
+
+
+def test_a_changed_demo_without_its_readme_is_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = put_demo(tmp_path / "data", monkeypatch)
+    (folder / "news.jsonl").write_text("mine")
+    source = write_jsonl(tmp_path / "own.jsonl", [{"id": 1, "text": "New."}])
+    (folder / "README.md").unlink()
+    add(folder, source, "letters", "id", "text")
+    assert (folder / "news.jsonl").read_text() == "mine"
+    assert (folder / "essays.jsonl").is_file()
 
 
 def test_own_texts_are_never_overwritten(tmp_path: Path) -> None:
@@ -66,9 +97,9 @@ def test_own_texts_are_never_overwritten(tmp_path: Path) -> None:
     ],
 )
 def test_a_failed_call_leaves_the_folder_as_it_was(
-    domain: str, column: str, complaint: str, tmp_path: Path
+    domain: str, column: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = put_demo(tmp_path / "data")
+    folder = put_demo(tmp_path / "data", monkeypatch)
     before = sorted(file.name for file in folder.iterdir())
     source = write_jsonl(tmp_path / "new.jsonl", [{"id": 1, "text": "New."}])
     with pytest.raises(InputError, match=complaint):

@@ -197,7 +197,8 @@ def test_the_card_says_what_is_in_the_folder(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_over_and_nothing_half(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
+    for name in ("out", "none.partial"):
+        (tmp_path / name).mkdir()
     export_opai_bench(samples(make_document()), {"d1": "train"}, tmp_path / "out")
     before = tree(tmp_path / "out")
     with pytest.raises(InputError, match="is there already"):
@@ -207,4 +208,4 @@ def test_nothing_is_written_over_and_nothing_half(tmp_path: Path) -> None:
         export_opai_bench([], {}, tmp_path / "none")
     with pytest.raises(KeyError):
         export_opai_bench(samples(make_document()), {}, tmp_path / "none")
-    assert not (tmp_path / "none").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "none.partial"}

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from operator import itemgetter
 from pathlib import Path
 
@@ -18,14 +19,18 @@ from palimpsest.errors import InputError
 log = logging.getLogger(__name__)
 
 
-def dvc_md5(folder: Path) -> str:
-    """The md5 by which DVC knows a folder: that of the list of its files and their md5s."""
+def dvc_md5(folder: Path, names: Collection[str] | None = None) -> str:
+    """The md5 by which DVC knows a folder: that of the list of its files and their md5s.
+
+    With `names` as if it held these files alone.
+    """
     listed = []
     for file in folder.rglob("*"):
-        if file.is_file():
+        name = file.relative_to(folder).as_posix()
+        if file.is_file() and (names is None or name in names):
             with file.open("rb") as opened:
                 md5 = hashlib.file_digest(opened, lambda: hashlib.md5(usedforsecurity=False))
-            listed.append({"md5": md5.hexdigest(), "relpath": file.relative_to(folder).as_posix()})
+            listed.append({"md5": md5.hexdigest(), "relpath": name})
     listed.sort(key=itemgetter("relpath"))
     return hashlib.md5(json.dumps(listed).encode(), usedforsecurity=False).hexdigest() + ".dir"
 

@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -47,8 +47,17 @@ def export_opai_bench(
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there already: name a new folder")
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
+        whole = Path(scratch, "whole")
+        count = _write(rows, split_of, whole)
+        if folder.exists():
+            folder.rmdir()
+        whole.replace(folder)
+    return count
+
+
+def _write(rows: Iterable[Mapping[str, Any]], split_of: Mapping[str, str], folder: Path) -> int:
     facts = _Facts()
     shared: set[tuple[str, str]] = set()
     with ExitStack() as open_files:
@@ -59,7 +68,7 @@ def export_opai_bench(
                     continue
                 shared.add((row["doc_id"], row["generator"]))
             split = split_of[row["doc_id"]]
-            path = partial / _config(row["design"]) / split / _file_name(row)
+            path = folder / _config(row["design"]) / split / _file_name(row)
             if path not in writers:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 file = path.open("w", encoding="utf-8", newline="")
@@ -76,10 +85,7 @@ def export_opai_bench(
     count = sum(facts.samples.values())
     if not count:
         raise InputError("there is no text to export: run `dvc repro`")
-    (partial / "README.md").write_text(_card(facts), encoding="utf-8")
-    if folder.exists():
-        folder.rmdir()
-    partial.replace(folder)
+    (folder / "README.md").write_text(_card(facts), encoding="utf-8")
     return count
 
 

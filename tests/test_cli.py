@@ -32,7 +32,7 @@ def test_help_of_a_command_names_defaults_and_an_example(
     shown = " ".join(capsys.readouterr().out.split())
     assert "how many revisions (default: 50)" in shown
     assert "of the choice (default: 0)" in shown
-    assert "example: palimpsest review --sample" in shown
+    assert "example: palimpsest review --sample 100 palimpsest review --read" in shown
     assert "None" not in shown
 
 

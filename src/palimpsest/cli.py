@@ -5,6 +5,7 @@ import errno
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Help that names the defaults of options that have one."""
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Help that names the defaults of options that have one, and leaves examples unbroken."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         if action.default is None or isinstance(action.default, bool | tuple):
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         stage = commands.add_parser(name, help=f"the stage `{name}`, as `dvc repro` runs it")
         stage.set_defaults(run=_stage, stage=name)
         if name == "generate":
-            stage.epilog = "example: palimpsest generate --max-cost 50"
+            stage.epilog = "example:\n  palimpsest generate --max-cost 50"
             stage.add_argument("--plan", action="store_true",
                                help="only print requests, tokens and cost")  # fmt: skip
             stage.add_argument("--max-cost", type=float, metavar="USD",
@@ -82,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     release = kinds.add_parser(
         "release",
         help="the OpAI-Bench dataset from the Hugging Face hub",
-        epilog="example: palimpsest data release OpAI-Bench1/OpAI-Bench@main",
+        epilog="example:\n  palimpsest data release OpAI-Bench1/OpAI-Bench@main",
     )
     release.add_argument("name", nargs="?", default="OpAI-Bench1/OpAI-Bench",
                          help="OWNER/NAME or OWNER/NAME@REVISION")  # fmt: skip
@@ -91,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     own = kinds.add_parser(
         "add",
         help="a CSV, TSV, JSONL or Parquet file of human texts",
-        epilog="example: palimpsest data add --domain essays --id-column essay_id "
+        epilog="example:\n  palimpsest data add --domain essays --id-column essay_id "
         "--text-column full_text train.csv",
     )
     own.add_argument("source", type=Path, help="the file")
@@ -109,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     tables = commands.add_parser(
         "tables",
         help="write reports/ from the MLflow store",
-        epilog="example: palimpsest tables --only 'Table 8' 'Figure 20'",
+        epilog="example:\n  palimpsest tables --only 'Table 8' 'Figure 20'",
     )
     tables.add_argument("--folder", type=Path, default=Path("reports"), help="where to")
     tables.add_argument("--texts", nargs="+", default=(), metavar="DIGEST",
@@ -119,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     view = commands.add_parser(
         "view",
         help="one trajectory as an HTML page",
-        epilog="example: palimpsest view love/smollm2/cumulative",
+        epilog="example:\n  palimpsest view love/smollm2/cumulative",
     )
     view.add_argument("trajectory_id", nargs="?", help="without it: the ids that there are")
     view.add_argument("--design", choices=DESIGNS, default=DESIGNS[0], help="of the texts")
@@ -129,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     experiment = commands.add_parser(
         "experiment",
         help="run what is left of an experiment",
-        epilog="example: palimpsest experiment cumulative-vs-independent --jobs 2",
+        epilog="example:\n  palimpsest experiment cumulative-vs-independent --jobs 2",
     )
     experiment.add_argument("name", nargs="?", help="without it: all experiments and their state")
     experiment.add_argument("--size", choices=("demo", "paper"), default="demo",
@@ -139,8 +140,8 @@ def _parser() -> argparse.ArgumentParser:
     sheet = commands.add_parser(
         "review",
         help="a sheet of revisions to check by hand, and its sums",
-        epilog="example: palimpsest review --sample 100; after filling it in: "
-        "palimpsest review --read reports/review.csv",
+        epilog="example:\n  palimpsest review --sample 100\n"
+        "  palimpsest review --read reports/review.csv",
     )
     sheet.add_argument("--sample", type=int, default=50, help="how many revisions")
     sheet.add_argument("--seed", type=int, default=0, help="of the choice")
@@ -151,14 +152,14 @@ def _parser() -> argparse.ArgumentParser:
     params = commands.add_parser(
         "params",
         help="params and their values in force, or the nearest to a misspelt key",
-        epilog="example: palimpsest params detectors.genai-sentence",
+        epilog="example:\n  palimpsest params detectors.genai-sentence",
     )
     params.add_argument("key", nargs="?", help="only this one or what is below it")
     params.set_defaults(run=_params)
     export = commands.add_parser(
         "export",
         help="write the texts in another project's format",
-        epilog="example: palimpsest export --format opai-bench --output release",
+        epilog="example:\n  palimpsest export --format opai-bench --output release",
     )
     export.add_argument("--format", choices=("opai-bench",), required=True, help="whose format")
     export.add_argument("--output", type=Path, required=True, help="a new folder")
@@ -308,7 +309,9 @@ def _experiment(arguments: argparse.Namespace) -> None:
 def _params(arguments: argparse.Namespace) -> None:
     from palimpsest.params import in_force, load_params
 
-    for key, value in in_force(load_params(), arguments.key).items():
+    values = in_force(load_params(), arguments.key)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
+    for key, value in values.items():
         print(f"{key}={json.dumps(value, ensure_ascii=False)}")
 
 

@@ -91,6 +91,16 @@ def test_view_without_an_id_names_the_first_trajectories_and_counts_all(
     assert "24 trajectories in all" in caplog.text
 
 
+def test_a_reader_who_takes_only_the_first_lines_is_no_error() -> None:
+    command = [sys.executable, "-m", "palimpsest", "params"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
 def test_detectors_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["detectors"]) == 0
     assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(REGISTRY)

@@ -5,9 +5,8 @@ import errno
 import json
 import logging
 import os
-import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -266,6 +265,14 @@ def _name(paths: Sequence[Path]) -> None:
     log.info("%d more files beside it", len(paths) - 1)
 
 
+def _list(lines: Iterable[str]) -> None:
+    """Print lines for as long as somebody reads them: `head` takes only the first."""
+    try:
+        print(*lines, sep="\n", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+
+
 def _view(arguments: argparse.Namespace) -> None:
     from palimpsest.params import load_params
     from palimpsest.reports import viewer
@@ -274,7 +281,7 @@ def _view(arguments: argparse.Namespace) -> None:
     files = text_files(arguments.design)
     if arguments.trajectory_id is None:
         ids = viewer.trajectory_ids(files)
-        print(*ids[:LISTED], sep="\n")
+        _list(ids[:LISTED])
         log.info("%d trajectories in all; `palimpsest view ID` shows one", len(ids))
         return
     rows = viewer.read_trajectory(files, arguments.trajectory_id)
@@ -300,8 +307,7 @@ def _experiment(arguments: argparse.Namespace) -> None:
     from palimpsest import experiments
 
     if arguments.name is None:
-        for line in experiments.listing(arguments.size):
-            print(line)
+        _list(experiments.listing(arguments.size))
         return
     _name(experiments.report(arguments.name, arguments.size, arguments.jobs))
 
@@ -310,9 +316,7 @@ def _params(arguments: argparse.Namespace) -> None:
     from palimpsest.params import in_force, load_params
 
     values = in_force(load_params(), arguments.key)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error
-    for key, value in values.items():
-        print(f"{key}={json.dumps(value, ensure_ascii=False)}")
+    _list(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
 
 
 def _export(arguments: argparse.Namespace) -> None:

@@ -290,7 +290,8 @@ def _drawn(
     for column, left in lefts.items():
         axes.text(left + 0.5, max(bottoms.values()) + 1.06, column, ha="center", fontsize=9)
         for name, at in ticks.items():
-            axes.text(left + at, -0.05, f"{name}", ha="center", va="top", **text)
+            tick = f"{name:.0f} %" if x == "coverage" else name
+            axes.text(left + at, -0.05, tick, ha="center", va="top", **text)
     for row, bottom in bottoms.items():
         axes.text(-0.19, bottom + 0.5, row, rotation=90, ha="center", va="center", fontsize=8)
         for y in LINES:
@@ -328,7 +329,7 @@ def _in_order(points: pd.DataFrame) -> list[str]:
     return sorted(found, key=[*domains(points), *found].index)
 
 
-def _ticks(points: pd.DataFrame, x: str) -> dict[str, float]:
+def _ticks(points: pd.DataFrame, x: str) -> dict[Any, float]:
     """Where in a panel, from 0 to 1, each value of x stands: coverage to scale, others evenly."""
     if x == "coverage":
         return {value: value / 100 for value in sorted(set(points["coverage"]))}

@@ -48,6 +48,13 @@ def changed_by(package: Path, file: str, detector: str = DETECTOR) -> set[str]:
         ("reports/tables.py", set()),
         ("tracking.py", set()),
         ("corpora/demo.py", set()),
+        ("params.py", {"train", "evaluate"}),
+        ("stages/selection.py", {"train", "evaluate"}),
+        ("stages/train.py", {"train"}),
+        ("stages/evaluate.py", {"evaluate"}),
+        ("stages/generate.py", set()),
+        ("stages/identity.py", set()),
+        ("stages/runs.py", set()),
     ],
 )
 def test_a_comment_changes_the_keys_of_those_that_use_the_file(

@@ -6,16 +6,20 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from palimpsest.errors import InputError
+from palimpsest.stages import STAGES
+
+if TYPE_CHECKING:
+    from palimpsest.params import Params
 
 log = logging.getLogger("palimpsest")
 
 DESIGNS = ("cumulative", "independent", "coverage", "operation")
-STAGE_NAMES = ("corpus", "generate", "split", "train", "evaluate")
 LISTED = 20  # trajectories that `view` names
 
 
@@ -65,7 +69,7 @@ class _Command(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Command(prog="palimpsest", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
-    for name in STAGE_NAMES:
+    for name in STAGES:
         stage = commands.add_parser(name, help=f"the stage `{name}`, as `dvc repro` runs it")
         stage.set_defaults(run=_stage, stage=name)
         if name == "generate":
@@ -183,17 +187,26 @@ def _stage(arguments: argparse.Namespace) -> None:
     params = load_params()
     if params.profile == "demo":
         os.environ["HF_HUB_OFFLINE"] = "1"
-    from palimpsest import stages
     from palimpsest.detectors.registry import check_settings
 
     # A misspelt detector key must not wait for hours of generation.
     check_settings(params.detector, params.detector_settings())
     if arguments.stage != "generate":
-        stages.STAGES[arguments.stage](params)
+        stage_function(arguments.stage)(params)
     elif arguments.plan:
-        print(stages.plan(params).to_string(index=False, formatters={"cost_left": _dollars}))
+        from palimpsest.stages.plan import plan
+
+        print(plan(params).to_string(index=False, formatters={"cost_left": _dollars}))
     else:
-        stages.generate(params, arguments.max_cost)
+        from palimpsest.stages.generate import generate
+
+        generate(params, arguments.max_cost)
+
+
+def stage_function(name: str) -> Callable[["Params"], None]:
+    """The function of a stage's module; no other stage's is imported, for some take seconds."""
+    function: Callable[[Params], None] = getattr(import_module(f"palimpsest.stages.{name}"), name)
+    return function
 
 
 def _dollars(cost: float | None) -> str:
@@ -276,7 +289,7 @@ def _list(lines: Iterable[str]) -> None:
 def _view(arguments: argparse.Namespace) -> None:
     from palimpsest.params import load_params
     from palimpsest.reports import viewer
-    from palimpsest.stages import text_files
+    from palimpsest.stages.files import text_files
 
     files = text_files(arguments.design)
     if arguments.trajectory_id is None:
@@ -293,7 +306,7 @@ def _view(arguments: argparse.Namespace) -> None:
 
 def _review(arguments: argparse.Namespace) -> None:
     from palimpsest.reports import review
-    from palimpsest.stages import text_files
+    from palimpsest.stages.files import text_files
 
     if arguments.read:
         print(review.read(arguments.read).to_string(index=False))
@@ -322,7 +335,7 @@ def _params(arguments: argparse.Namespace) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     from palimpsest.records import read_rows
     from palimpsest.reports.export import export_opai_bench
-    from palimpsest.stages import SPLITS_FILE, text_files, texts_folder
+    from palimpsest.stages.files import SPLITS_FILE, text_files, texts_folder
 
     designs = arguments.design or [d for d in DESIGNS if texts_folder(d).is_dir()]
     rows = (row for design in designs for file in text_files(design) for row in read_rows(file))
@@ -333,7 +346,7 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _track(_: argparse.Namespace) -> None:
     from palimpsest.params import load_params
-    from palimpsest.stages import track
+    from palimpsest.stages.runs import track
 
     track(load_params())
 

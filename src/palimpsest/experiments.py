@@ -22,7 +22,8 @@ from palimpsest.params import Params, flat, load_params, project_root
 from palimpsest.reports.report import write_report
 from palimpsest.reports.runs import choose
 from palimpsest.run_keys import short_digest
-from palimpsest.stages import RUN_FILE, configuration
+from palimpsest.stages.files import RUN_FILE
+from palimpsest.stages.identity import configuration
 
 log = logging.getLogger(__name__)
 

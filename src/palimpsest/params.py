@@ -143,6 +143,11 @@ class Params:
     detectors: dict[str, Any] = field(default_factory=dict)
     profiles: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def designs(self) -> list[str]:
+        """Those that `train` and `evaluate` select, each once."""
+        return list(dict.fromkeys((self.train.select.design, self.evaluate.select.design)))
+
     def detector_settings(self, name: str | None = None) -> dict[str, Any]:
         """A detector's values: those under `detectors`, null ones filled from the profile."""
         name = name or self.detector

@@ -13,8 +13,14 @@ from palimpsest.archives import sha256_of
 
 PACKAGE = Path(__file__).parent
 
-# Where numbers go after they are made; a change there changes none.
-_NO_INFLUENCE = ("palimpsest.tracking", "palimpsest.run_keys", "palimpsest.reports")
+# What runs are known by, and where numbers go after they are made: a change there changes none.
+_NO_INFLUENCE = (
+    "palimpsest.run_keys",
+    "palimpsest.tracking",
+    "palimpsest.reports",
+    "palimpsest.stages.identity",
+    "palimpsest.stages.runs",
+)
 
 
 def run_key(
@@ -37,22 +43,16 @@ def run_key(
 
 
 def code_digests(stage: str, modules: Sequence[str]) -> dict[str, str]:
-    """SHA-256 of each module of palimpsest that a stage's function imports, directly or not.
+    """SHA-256 of a stage's module and of each of palimpsest's that it imports, directly or not.
 
     Those of a detector's own package count, too, and where its module is in no package, those of
     its folder.
     """
-    stages = PACKAGE / "stages.py"
-    function = next(
-        node
-        for node in _parsed(stages).body
-        if isinstance(node, ast.FunctionDef) and node.name == stage
-    )
     homes = {"palimpsest": PACKAGE}
     for module in modules:
         homes = _homes(module.partition(".")[0]) | homes
-    waiting = [*_imports(function, "palimpsest"), *modules]
-    digests = {"palimpsest.stages": sha256_of(stages)}
+    waiting = [f"palimpsest.stages.{stage}", *modules]
+    digests: dict[str, str] = {}
     while waiting:
         module = waiting.pop()
         file = _source(module, homes)

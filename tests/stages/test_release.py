@@ -2,45 +2,27 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from palimpsest.cli import main
 from palimpsest.errors import InputError
 from palimpsest.models import find_model
-from palimpsest.params import load_params
 from palimpsest.records import read_rows
-from palimpsest.stages import STAGES
 from palimpsest.tracking import client, create_store
 from tests.documents import make_document
-from tests.releases import record, trajectory, write_release_file
+from tests.releases import record, write_release_file
+from tests.stages.project import make_project, run, select
 from tests.tiny_causal_lm import tiny_causal_lm
-
-GENERATORS = {"gpt-5.4": ("train", "dev", "test"), "qwen3-8b": ("test",)}
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with params for a release in which each split has a document."""
-    params = yaml.safe_load(Path("params.yaml").read_text())
-    params["corpus"] |= {"source": "release", "format": "opai-bench", "documents_per_domain": None}
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params, sort_keys=False))
-    for generator, splits in GENERATORS.items():
-        for split in splits:
-            rows = trajectory(make_document(split, n=10 + len(split)), generator, split)
-            name = f"default/{split}/essays_{generator}.csv"
-            write_release_file(tmp_path / "release", name, rows)
+    make_project(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DVC_ROOT", raising=False)
     return tmp_path
-
-
-def run(*stages: str) -> None:
-    for stage in stages:
-        STAGES[stage](load_params())
 
 
 def test_a_release_becomes_artifacts_with_its_own_splits(project: Path) -> None:
@@ -81,18 +63,6 @@ def test_a_release_without_one_usable_row_stops_the_stage(project: Path) -> None
         frame = pd.read_csv(file, dtype=str)
         frame.assign(ai_spans_char="?").to_csv(file, index=False)
     assert main(["generate"]) == 2
-
-
-def select(
-    detector: str = "length", settings: dict[str, Any] | None = None, **choices: object
-) -> None:
-    path = Path("params.yaml")
-    params = yaml.safe_load(path.read_text())
-    params["detector"] = detector
-    params["detectors"][detector] |= settings or {}
-    for stage in ("train", "evaluate"):
-        params[stage]["select"] |= choices
-    path.write_text(yaml.safe_dump(params, sort_keys=False))
 
 
 def test_thresholds_come_from_the_human_texts_of_any_design(project: Path) -> None:

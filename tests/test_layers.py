@@ -9,6 +9,7 @@ LAYERS = (
     "errors",
     "records",
     "params",
+    "locks",
     "archives",
     "models",
     "corpora",

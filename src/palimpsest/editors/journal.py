@@ -2,17 +2,15 @@
 
 import hashlib
 import json
-import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from filelock import FileLock, Timeout
-
 from palimpsest.editors.budget import Budget
 from palimpsest.errors import InputError
+from palimpsest.locks import alone
 from palimpsest.params import Price
 from palimpsest.trajectories.requests import Editor, Pull, Reply, Request
 
@@ -22,27 +20,14 @@ def journal_path(root: Path) -> Path:
     return root / ".palimpsest" / "journal.sqlite"
 
 
-log = logging.getLogger(__name__)
-
 # Replies that were found and are not yet handed on; more would only fill the memory.
 HELD = 1024
 
 
-@contextmanager
-def only_writer(root: Path) -> Iterator[None]:
+def only_writer(root: Path) -> AbstractContextManager[bool]:
     """One generation at a time: two at once would pay for the same replies twice."""
-    lock = FileLock(journal_path(root).with_suffix(".lock"))
-    lock_file = Path(lock.lock_file)
-    lock_file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        log.info("waiting for another generation in this project (%s)", lock_file)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+    lock_file = journal_path(root).with_suffix(".lock")
+    return alone(lock_file, "another generation in this project")
 
 
 class Entry(NamedTuple):

@@ -1,6 +1,8 @@
 """The MLflow runs of `train` and `evaluate`: opened, filled, and logged again where one is lost."""
 
 import json
+import logging
+import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -10,7 +12,8 @@ import pandas as pd
 from palimpsest import tracking
 from palimpsest.errors import InputError
 from palimpsest.evaluation.summary import mlflow_metrics
-from palimpsest.params import Params
+from palimpsest.locks import alone
+from palimpsest.params import Params, project_root
 from palimpsest.stages.files import (
     HISTORY_FILE,
     METRICS_FILE,
@@ -35,6 +38,32 @@ from palimpsest.stages.identity import (
     train_key,
     train_params,
 )
+
+log = logging.getLogger(__name__)
+
+
+def only_training(params: Params) -> AbstractContextManager[bool]:
+    """One training of a key at a time, in all of DVC's folders; whether this one had to wait."""
+    lock_file = project_root() / ".palimpsest" / "locks" / f"train-{train_key(params)}"
+    return alone(lock_file, "the same training of another run")
+
+
+def restore_training(params: Params) -> bool:
+    """Put a finished training's model with the same key in place; False where there is none."""
+    store = tracking.client()
+    experiment_id = tracking.create_store(params.benchmark)
+    run_id = tracking.find_finished(store, experiment_id, train_key(params))
+    if run_id is None:
+        return False
+    try:
+        model = tracking.artifact(run_id, "model")
+    except tracking.LostArtifactError as error:
+        log.warning("training all the same: %s", error)
+        return False
+    shutil.rmtree(MODEL_FOLDER, ignore_errors=True)
+    shutil.copytree(model, MODEL_FOLDER)
+    log.info("took the model of run %s", run_id)
+    return True
 
 
 def train_run(params: Params) -> AbstractContextManager[tracking.Run]:

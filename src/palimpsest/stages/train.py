@@ -10,12 +10,21 @@ from palimpsest.params import Params
 from palimpsest.records import Labelled, labelled_of, text_of
 from palimpsest.stages.files import HISTORY_FILE, MODEL_FOLDER, THRESHOLDS_FILE, write_json
 from palimpsest.stages.identity import made_for, train_key
-from palimpsest.stages.runs import log_training, train_run
+from palimpsest.stages.runs import log_training, only_training, restore_training, train_run
 from palimpsest.stages.selection import selected
 
 
 def train(params: Params) -> None:
-    """Fit the detector and calibrate its thresholds on human dev texts."""
+    """Fit the detector and calibrate its thresholds on human dev texts.
+
+    Of runs that are at the same training at once, one trains, and the others take its model.
+    """
+    with only_training(params) as waited:
+        if not (waited and restore_training(params)):
+            _train(params)
+
+
+def _train(params: Params) -> None:
     given = params.detector_settings()
     learns = find(params.detector, given).regime in ("trained", "baseline")
     detector = make(params.detector, given, Runtime(params.device, params.dtype, params.train.seed))

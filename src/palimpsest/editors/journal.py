@@ -21,7 +21,7 @@ def journal_path(root: Path) -> Path:
 
 
 # Replies that were found and are not yet handed on; more would only fill the memory.
-HELD = 1024
+HELD = 64
 
 
 def only_writer(root: Path) -> AbstractContextManager[bool]:

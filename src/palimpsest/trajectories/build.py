@@ -156,9 +156,10 @@ def build_trajectories(
 
     def ask(t: int, i: int, job: Job, request: Request) -> None:
         # Equal sentences in equal paragraphs are one request with one reply.
-        if request not in jobs:
+        asking = jobs.setdefault(request, [])
+        if not asking:
             ready.append(request)
-        jobs.setdefault(request, []).append((t, i, job))
+        asking.append((t, i, job))
 
     def advance(t: int) -> None:
         for i, job in running[t].begin():

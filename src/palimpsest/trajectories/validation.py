@@ -123,9 +123,10 @@ def _hard(text: str, reply: Reply, target: Target) -> str | None:
         return "other language"
     if _n_sentences(text, target.language) > _n_sentences(source, target.language):
         return "more than one sentence"
-    if _copies(text, target.sentence, target.neighbours):
+    new = _runs(text) - _runs(source)
+    if _share(new, target.neighbours):
         return "neighbouring text"
-    if _copies(text, target.sentence, target.examples):
+    if _share(new, target.examples):
         return "example text"
     return None
 
@@ -137,11 +138,12 @@ def _soft(text: str, target: Target) -> tuple[str, ...]:
     low, high = length_window(n_source, target.length)
     if not low <= n_reply <= high and (low, high) != (n_source, n_source):
         misses.append("too short" if n_reply < low else "too long")
-    numbers, new_numbers = Counter(_NUMBER.findall(source)), Counter(_NUMBER.findall(text))
-    if numbers - new_numbers:
-        misses.append("lost number")
-    if new_numbers - numbers:
-        misses.append("new number")
+    numbers, new_numbers = _NUMBER.findall(source), _NUMBER.findall(text)
+    if numbers != new_numbers:
+        if Counter(numbers) - Counter(new_numbers):
+            misses.append("lost number")
+        if Counter(new_numbers) - Counter(numbers):
+            misses.append("new number")
     if target.language == "en":
         if _names(source) - _words(text):
             misses.append("lost name")
@@ -179,19 +181,27 @@ def _n_sentences(text: str, language: Language) -> int:
 def _foreign(text: str, source: str) -> bool:
     """No English function word in a long reply to a sentence that has some."""
     words = _words(text)
-    known = _words(source) & _FUNCTION_WORDS
-    return len(words) >= 8 and bool(known) and not words & _FUNCTION_WORDS
+    return (
+        len(words) >= 8
+        and words.isdisjoint(_FUNCTION_WORDS)
+        and not _words(source).isdisjoint(_FUNCTION_WORDS)
+    )
 
 
-def _copies(text: str, source: str, others: Iterable[str]) -> bool:
-    """Does the reply hold a run of another text's words that is not in its source?"""
-    new = _runs(text) - _runs(source)
-    return any(new & _runs(other) for other in others)
+def _share(runs: frozenset[tuple[str, ...]], texts: Iterable[str]) -> bool:
+    """Is one of these runs of words in one of the texts?"""
+    return bool(runs) and any(not runs.isdisjoint(_runs(text)) for text in texts)
+
+
+@_remembered
+def _folded(text: str) -> list[str]:
+    """The text's words in one case; never changed by those who share them."""
+    return _WORD.findall(text.casefold())
 
 
 @_remembered
 def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    words = _WORD.findall(text.casefold())
+    words = _folded(text)
     return frozenset(zip(*(words[i:] for i in range(COPIED_WORDS)), strict=False))
 
 
@@ -202,8 +212,8 @@ def _units(text: str, language: Language) -> int:
 
 @_remembered
 def _words(text: str) -> frozenset[str]:
-    words = frozenset(_WORD.findall(text.casefold()))
-    return words.union(_bare(word) for word in words if not word.isalpha())
+    words = _folded(text)
+    return frozenset(words).union(_bare(word) for word in words if not word.isalpha())
 
 
 @_remembered

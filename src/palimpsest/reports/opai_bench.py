@@ -17,7 +17,6 @@ ENTRIES = (
     Entry("Detectability", "from which version on is AI text detected", figures.detectability),
     Entry("Summary", "AUROC and F1-AI by version", tables.summary),
     Entry("Findings", "the paper's claims beside our estimates", findings),
-    Entry("Comparisons", "which differences are more than chance", comparisons),
     Entry("Table 1", "related benchmarks", tables.related_benchmarks),
     Entry("Table 2", "statistics of the texts", Statistics(2, 0)),
     Entry("Table 3", "the schedule", tables.schedule),
@@ -30,5 +29,6 @@ ENTRIES = (
     Entry("Table 10", "words and spans", ByVersion(10, ("accuracy", "f1_ai"), _FINE)),
     Entry("Table 11", "words and spans", ByVersion(11, ("macro_f1", "fnr"), _FINE)),
     *(Entry(f"Figure {n}", Grid(n).title, Grid(n)) for n in range(2, 22)),
+    Entry("Comparisons", "which differences are more than chance", comparisons),
     Entry("Runs", "what is behind the report", tables.listing),
 )

@@ -118,6 +118,16 @@ def test_the_best_of_soft_misses_is_kept_with_its_misses() -> None:
     assert all(outcome.startswith("kept: ") for outcome in outcomes)
 
 
+def test_words_of_a_reply_are_one_space_apart_as_those_of_human_sentences_are() -> None:
+    rows = build(
+        ScriptedEditor(lambda r: swap(r).replace(" ", "\u00a0 ", 1).replace(" day", "\tday"))
+    )
+    for row in rows:
+        for start, end in row["sentence_spans"]:
+            sentence = row["text"][start:end]
+            assert sentence == " ".join(sentence.split())
+
+
 def test_with_later_a_sentence_without_a_reply_stays_human_and_is_tried_again() -> None:
     document = DOCUMENTS[0]
     stubborn = document.sentences[chosen("a/1", 10, 15)[0]].text

@@ -49,7 +49,8 @@ def rewrite(
         if verdict.hard:
             objection = verdict.hard
         elif best is None or len(verdict.soft) < len(best[1]):
-            best = reply.text.strip(), verdict.soft
+            # as in human sentences: two blanks or a tab would give the reply away
+            best = " ".join(reply.text.split()), verdict.soft
             if not verdict.soft:
                 break
     if best is None:

@@ -75,10 +75,12 @@ def test_a_comment_changes_the_keys_of_those_that_use_the_file(
              "ownpackage.deep.words"},
         ),
         (
-            {"lone.py": "import json, helper\nfrom palimpsest.statistics import lastde",
-             "helper.py": "", "other.py": ""},
+            {"lone.py": "import json, helper, words.deep\nfrom palimpsest.statistics import lastde",
+             "helper.py": "try:\n from .a import b\nexcept ImportError:\n from features import b",
+             "features/__init__.py": "from .b import b", "features/b.py": "",
+             "words/deep.py": "", "other.py": ""},
             "lone",
-            {"lone", "helper"},
+            {"lone", "helper", "features", "features.b", "words.deep"},
         ),
     ],
 )  # fmt: skip

@@ -90,7 +90,10 @@ def _imports(tree: ast.AST, package: str) -> list[str]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            module = resolve_name("." * node.level + (node.module or ""), package)
+            try:
+                module = resolve_name("." * node.level + (node.module or ""), package)
+            except ImportError:  # in a `try`, for when the file is part of a package
+                continue
             # `from palimpsest.evaluation import metrics` names a module, too
             found += [module, *(f"{module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
@@ -99,14 +102,20 @@ def _imports(tree: ast.AST, package: str) -> list[str]:
 
 
 def _homes(top: str) -> dict[str, Path]:
-    """Where a package is, by its name; for a module in no package this and those beside it."""
+    """Where a package is, by its name; for a module in no package all that is beside it.
+
+    Packages beside an installed one are left out, as installed ones are from every key.
+    """
     spec = find_spec(top)
     if spec is None:
         return {}
     if spec.submodule_search_locations:
         return {top: Path(next(iter(spec.submodule_search_locations)))}
-    file = Path(str(spec.origin))
-    return {beside.stem: beside.with_suffix("") for beside in file.parent.glob("*.py")}
+    folder = Path(str(spec.origin)).parent
+    homes = {file.stem: file.with_suffix("") for file in folder.glob("*.py")}
+    if folder.name not in ("site-packages", "dist-packages"):
+        homes |= {beside.name: beside for beside in folder.iterdir() if beside.is_dir()}
+    return homes
 
 
 def _source(module: str, homes: Mapping[str, Path]) -> Path | None:

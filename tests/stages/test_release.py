@@ -90,6 +90,16 @@ def test_a_trainings_run_says_which_weights_its_models_had(project: Path) -> Non
     assert logged.data.tags["palimpsest.revision"] == find_model(model).revision
 
 
+def test_weights_that_were_replaced_after_training_are_not_evaluated(project: Path) -> None:
+    model = tiny_causal_lm(project / "model")
+    select("log-likelihood", {"model": str(model), "max_tokens": 256})
+    run("corpus", "generate", "split", "train")
+    with (model / "model.safetensors").open("ab") as weights:
+        weights.write(b" ")
+    with pytest.raises(InputError, match="was made for weights"):
+        run("evaluate")
+
+
 def test_a_misspelt_domain_is_not_left_out_in_silence(project: Path) -> None:
     select(domains=["essays", "esays"])
     run("corpus", "generate", "split")

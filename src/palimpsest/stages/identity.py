@@ -83,6 +83,7 @@ def made_for(params: Params) -> dict[str, Any]:
     return {
         "detector": title(params),
         "settings": _settings(params),
+        "weights": _weights(params),
         "language": params.corpus.language,
         "code": short_digest(
             {
@@ -109,7 +110,7 @@ def thresholds_for(params: Params) -> dict[str, Any]:
         if value != wanted[name]:
             raise InputError(
                 f"{THRESHOLDS_FILE} was made for {name} {value!r}, not {wanted[name]!r}: "
-                "run `dvc repro train`"
+                "run `dvc repro --force --single-item train`"
             )
     return thresholds
 

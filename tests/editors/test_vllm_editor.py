@@ -1,5 +1,6 @@
 """The request mapping and reply handling of the vLLM editor, on an engine with vLLM's interface."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,7 +67,8 @@ def made(**given: Any) -> tuple[VLLMEditor, list[Engine]]:
 
     extra = {"chat_template_kwargs": {"enable_thinking": False}, "top_p": 0.8}
     settings = {"revision": "abc", "top_k": 30, "batch_size": 4, "extra_body": extra, **given}
-    return VLLMEditor(Generator("vllm", "Qwen/Qwen3-8B", **settings), "bfloat16", make), engines
+    model = settings.pop("model", "Qwen/Qwen3-8B")
+    return VLLMEditor(Generator("vllm", model, **settings), "bfloat16", make), engines
 
 
 def serve(editor: VLLMEditor, requests: list[Request]) -> dict[Request, Reply]:
@@ -82,6 +84,13 @@ def test_the_engine_starts_at_the_first_request_with_prefix_caching() -> None:
         "model": "Qwen/Qwen3-8B", "revision": "abc", "dtype": "bfloat16",
         "enable_prefix_caching": True, "seed": 0,
     }  # fmt: skip
+
+
+def test_a_model_in_a_file_needs_no_revision(tmp_path: Path) -> None:
+    file = tmp_path / "small.gguf"
+    file.touch()
+    editor, _ = made(model=str(file), revision=None)
+    assert len(serve(editor, [request("one")])) == 1
 
 
 def test_requests_go_in_batches_and_each_gets_its_own_reply() -> None:

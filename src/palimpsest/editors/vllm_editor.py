@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from palimpsest.editors.chat import chat_of, markers_of
@@ -104,7 +105,8 @@ class VLLMEditor:
             enable_prefix_caching=True,
             seed=0,
         )
-        find_model(self.model, self.revision).warn_unpinned()
+        if not Path(self.model).exists():  # vLLM reads more kinds of files than find_model knows
+            find_model(self.model, self.revision).warn_unpinned()
         return engine
 
     @cached_property

@@ -125,6 +125,12 @@ def test_a_member_with_an_earlier_run_of_its_params_is_stale_until_it_is_done(
     assert experiments.stale("bench", "test", group) == [group[1]]
 
 
+def test_a_custom_detectors_runs_are_found_by_its_target() -> None:
+    target = "palimpsest.detectors.baselines:Length"
+    (member,) = members(Size({"detector": "custom", "detectors.custom.target": target}, {}))
+    assert member.logged["detector"] == target
+
+
 def test_the_listing_tells_each_experiments_state_and_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -23,7 +23,7 @@ from palimpsest.reports.report import write_report
 from palimpsest.reports.runs import choose
 from palimpsest.run_keys import short_digest
 from palimpsest.stages.files import RUN_FILE
-from palimpsest.stages.identity import configuration
+from palimpsest.stages.identity import configuration, title
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def members(size: Size) -> list[Member]:
 
 def _logged(params: Params) -> dict[str, str]:
     known = {
-        "detector": params.detector,
+        "detector": title(params),
         "profile": params.profile,
         **{f"train.{key}": value for key, value in flat(params.train).items()},
         **flat(params.evaluate),

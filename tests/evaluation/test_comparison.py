@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from palimpsest.errors import InputError
-from palimpsest.evaluation.comparison import Saved, compare, holm, p_value
+from palimpsest.evaluation.comparison import Saved, compare, holm, p_value, replicates_of
+from palimpsest.evaluation.report import MEAN
 from palimpsest.records import Scores
 from tests.evaluation.cases import context, predictions, sample, texts
 
@@ -63,6 +65,13 @@ def test_pairing_is_what_makes_a_comparison_sharp(tmp_path: Path) -> None:
     first = save(tmp_path, "first", 1.0)
     table = compare({"a": first, "b": first}, "document", resamples=50)
     assert (table["high"] - table["low"]).max() == 0
+
+
+def test_a_run_on_held_out_generators_alone_has_no_number_to_compare(tmp_path: Path) -> None:
+    run = save(tmp_path, "first", 1.0)
+    held_out = replace(run, context=replace(run.context, held_out=frozenset({"near"})))
+    of_documents = held_out.documents()
+    assert replicates_of(held_out, of_documents, "document", ["auroc"], MEAN, 50, seed=0) == {}
 
 
 def test_designs_are_compared_on_the_documents_that_both_have(tmp_path: Path) -> None:

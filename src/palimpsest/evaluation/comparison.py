@@ -143,10 +143,15 @@ def replicates_of(
     resamples: int,
     seed: int,
 ) -> Numbers:
-    """The run's numbers by metric, variant and version, each with its replicates."""
+    """The run's numbers by metric, variant and version, each with its replicates.
+
+    There are none of a run on held-out generators alone.
+    """
     answered = run.answered()
     facts = answered.facts
     chosen = facts["doc_id"].isin(documents) & ~facts["generator"].isin(run.context.held_out)
+    if not chosen.any():
+        return {}
     answered = answered.only(np.flatnonzero(chosen))
     context = replace(run.context, resamples=resamples, seed=seed)
     dips = any(metric.endswith("_dip") for metric in metrics)

@@ -40,7 +40,7 @@ def _detectors(runs: Runs, level: str) -> Table | None:
         f"Only the {MOST} newest configurations are compared; left out": [
             c.name for c in able if c.name not in shown
         ],
-        "Labels without scores have no AUROC": [
+        "No AUROC, for labels without scores or texts without an answer": [
             c.name for c in present if not _versions(runs, c, level)
         ],
     }

@@ -2,6 +2,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -54,12 +55,22 @@ def test_latex_of_every_table_is_plain_ascii_with_as_many_cells_in_a_row_as_colu
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed")
-def test_the_latex_of_every_table_compiles(tables: list[Table], tmp_path: Path) -> None:
+def test_the_latex_of_every_table_compiles_and_none_runs_off_a_page(
+    tables: list[Table], tmp_path: Path
+) -> None:
+    comparison = next(table for table in tables if table.name.startswith("comparisons-detectors"))
+    assert comparison.groups
+    assert comparison.notes
+    of_any_length = [replace(comparison, rows=comparison.rows[:1] * n) for n in range(20, 46, 5)]
+    pages = replace(comparison, rows=comparison.rows[:1] * 200)
+    assert r"\begin{longtable}" in latex(pages)
     document = (
-        r"\documentclass{article}\usepackage{booktabs}\begin{document}"
-        + "\\clearpage\n".join(map(latex, tables))  # LaTeX holds few floats at once
+        r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"
+        + "\\clearpage\n".join(map(latex, [*tables, *of_any_length, pages]))  # few floats at once
         + r"\end{document}"
     )
     (tmp_path / "t.tex").write_text(document)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    written = (tmp_path / "t.log").read_text(errors="replace")
+    assert not re.search(r"Float too large|Overfull \\vbox", written)

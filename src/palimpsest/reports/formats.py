@@ -21,6 +21,8 @@ _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
+PAGE_LINES = 40  # of a table's rows and notes that a page of LaTeX's article class surely holds
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -75,22 +77,44 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
+    """A float for booktabs; of what a page cannot hold a longtable, with its notes below it."""
     columns = "l" + "r" * (len(table.header) - 1)
-    lines = [r"\begin{table}", r"\centering", r"\small", rf"\caption{{{escape(table.caption)}}}"]
-    lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    caption = rf"\caption{{{escape(table.caption)}}}"
+    notes = [rf"\par\footnotesize {escape(note)}" for note in table.notes]
+    body = _latex_rows(table)
+    if _lines(table) > PAGE_LINES:
+        lines = [r"\begingroup\small\setlength{\parindent}{0pt}"]
+        lines += [rf"\begin{{longtable}}{{{columns}}}", caption + r"\\"]
+        lines += [*_latex_header(table), r"\endhead", r"\bottomrule", r"\endfoot"]
+        lines += [*body, r"\end{longtable}", *notes, r"\par\endgroup"]
+    else:
+        lines = [r"\begin{table}", r"\centering", r"\small", caption]
+        lines += [rf"\begin{{tabular}}{{{columns}}}", *_latex_header(table)]
+        lines += [*body, r"\bottomrule", r"\end{tabular}", *notes, r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(table: Table) -> float:
+    """About how many lines a table takes under its header: rows, space between blocks, notes."""
+    blocks = sum(bool(row[0]) for row in table.rows)
+    return len(table.rows) + blocks / 2 + sum(1 + len(note) // 90 for note in table.notes)
+
+
+def _latex_header(table: Table) -> list[str]:
+    lines = [r"\toprule"]
     if table.groups:
         spans = [rf"\multicolumn{{{n}}}{{c}}{{{escape(title)}}}" for title, n in table.groups]
         lines.append(" & ".join(spans) + r" \\")
-    lines.append(" & ".join(map(escape, table.header)) + r" \\")
-    lines.append(r"\midrule")
+    return [*lines, " & ".join(map(escape, table.header)) + r" \\", r"\midrule"]
+
+
+def _latex_rows(table: Table) -> list[str]:
+    lines = []
     for i, row in enumerate(table.rows):
         if i and row[0]:
             lines.append(r"\addlinespace")
         lines.append(" & ".join(map(escape, row)) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\footnotesize {escape(note)}" for note in table.notes]
-    lines.append(r"\end{table}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def escape(text: str) -> str:

@@ -8,6 +8,7 @@ from palimpsest.errors import InputError
 from palimpsest.tracking import (
     add_configuration,
     add_to_experiment,
+    artifact,
     client,
     create_store,
     evaluations,
@@ -112,6 +113,18 @@ def test_the_newest_run_of_a_configuration_counts(tmp_path: Path) -> None:
     found = evaluations("bench")
     assert [e.run_id for e in found] == [newer, other]
     assert found[0].statistics["domain"].tolist() == ["null"]
+
+
+def test_artifacts_on_this_machine_are_read_where_they_lie(tmp_path: Path, root: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    pd.DataFrame({"a": [1]}).to_parquet(folder / "records.parquet")
+    pd.DataFrame({"a": [1]}).to_csv(folder / "statistics.csv")
+    run_id = log_run("k", folder=folder)
+    assert run_id is not None
+    kept = root / "mlartifacts/bench" / run_id / "artifacts/tables"
+    (run,) = evaluations("bench")
+    assert run.artifact("tables") == artifact(run_id, "tables") == kept
 
 
 def test_a_run_that_lost_its_artifacts_is_left_out_by_name(

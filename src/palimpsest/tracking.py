@@ -254,13 +254,18 @@ def _git(*arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A finished evaluation as the store holds it."""
+    """A finished evaluation as the store holds it; `location` is the URI of its artifacts."""
 
     run_id: str
+    location: str
     params: Mapping[str, str]
     tags: Mapping[str, str]
     records: pd.DataFrame
     statistics: pd.DataFrame
+
+    def artifact(self, path: str) -> Path:
+        """As `artifact`."""
+        return _artifact(self.run_id, self.location, path)
 
 
 def evaluations(experiment: str, run_ids: Collection[str] | None = None) -> list[Evaluation]:
@@ -283,13 +288,14 @@ def evaluations(experiment: str, run_ids: Collection[str] | None = None) -> list
     result = []
     for run in sorted(newest.values(), key=lambda r: r.info.start_time):
         try:
-            folder = artifact(run.info.run_id, "tables")
+            folder = _artifact(run.info.run_id, run.info.artifact_uri, "tables")
         except LostArtifactError as error:
             log.warning("left out: %s", error)
             continue
         result.append(
             Evaluation(
                 run_id=run.info.run_id,
+                location=run.info.artifact_uri,
                 params=run.data.params,
                 tags=run.data.tags,
                 records=pd.read_parquet(folder / "records.parquet"),
@@ -304,16 +310,21 @@ class LostArtifactError(InputError):
 
 
 def artifact(run_id: str, path: str) -> Path:
-    """A local copy of a run's artifact.
+    """A run's artifact: the store's own file where that is on this machine, else a copy of it.
 
     Raises:
         LostArtifactError: it is not there.
     """
+    return _artifact(run_id, client().get_run(run_id).info.artifact_uri, path)
+
+
+def _artifact(run_id: str, location: str, path: str) -> Path:
     from mlflow.artifacts import download_artifacts
     from mlflow.exceptions import MlflowException
 
     try:
-        found = download_artifacts(run_id=run_id, artifact_path=path, tracking_uri=store_uri())
+        # by the run's id MLflow would copy local files, too
+        found = download_artifacts(artifact_uri=f"{location}/{path}", tracking_uri=store_uri())
     except (MlflowException, OSError) as error:
         raise LostArtifactError(
             f"run {run_id} has lost its artifact {path}: restore mlartifacts/, or delete the run "

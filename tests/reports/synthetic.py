@@ -172,6 +172,7 @@ def evaluation(
     """A run as the store would give it; `more` are further params."""
     return Evaluation(
         run_id,
+        "mlartifacts/none",
         params(detector, regime, design, seed, **more),
         {"prompt_set": "few-shot@abc"},
         records(detector, regime, design, levels, seed),

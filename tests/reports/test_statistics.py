@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -25,7 +26,7 @@ def run(prompt_set: str = "few-shot", design: str = "cumulative") -> Evaluation:
     ]  # fmt: skip
     statistics = pd.DataFrame([*facts, {**facts[0], "design": "another", "samples": 1000}])
     return Evaluation(
-        "r1", {"design": design}, {"prompt_set": prompt_set}, pd.DataFrame(), statistics
+        "r1", "", {"design": design}, {"prompt_set": prompt_set}, pd.DataFrame(), statistics
     )
 
 
@@ -83,4 +84,4 @@ def test_the_printed_tables_agree_with_each_other_as_far_as_they_do() -> None:
 def test_a_run_from_before_splits_were_counted_has_no_such_table() -> None:
     old = run()
     statistics = old.statistics.drop(columns="split")
-    assert statistics_tables(Evaluation("r0", old.params, {}, old.records, statistics)) == []
+    assert statistics_tables(replace(old, statistics=statistics)) == []

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -102,8 +103,8 @@ def test_scores_of_another_text_of_the_same_name_are_not_shown(
     write_rows(tmp_path / "samples.parquet", TEXTS, changed)
     answers = (prediction_row(row["sample_id"], Scores(document=1.5)) for row in ROWS)
     write_rows(tmp_path / "predictions.parquet", PREDICTIONS, answers)
-    monkeypatch.setattr(viewer, "evaluations", lambda _: [evaluation("r", "length")])
-    monkeypatch.setattr(viewer, "artifact", lambda _, name: tmp_path / name)
+    run = replace(evaluation("r", "length"), location=tmp_path.as_uri())
+    monkeypatch.setattr(viewer, "evaluations", lambda _: [run])
     found = predictions_of_runs("opai-bench", ROWS)
     assert list(found["length"]) == [ROWS[0]["sample_id"]]
 

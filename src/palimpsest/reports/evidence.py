@@ -8,7 +8,7 @@ import numpy as np
 
 from palimpsest.evaluation.comparison import Numbers, Saved, replicates_of
 from palimpsest.evaluation.report import MEAN, Context
-from palimpsest.tracking import Evaluation, artifact
+from palimpsest.tracking import Evaluation
 
 RESAMPLES = 1000
 METRICS = ("accuracy", "f1_ai", "auroc")
@@ -63,11 +63,11 @@ class Evidence:
 
 
 def _saved(run: Evaluation) -> Saved:
-    thresholds = json.loads((artifact(run.run_id, "tables") / "thresholds.json").read_text())
+    thresholds = json.loads((run.artifact("tables") / "thresholds.json").read_text())
     held_out = run.records.loc[run.records["held_out"].astype(bool), "generator"].unique()
     return Saved(
-        texts=artifact(run.run_id, "samples.parquet"),
-        predictions=artifact(run.run_id, "predictions.parquet"),
+        texts=run.artifact("samples.parquet"),
+        predictions=run.artifact("predictions.parquet"),
         thresholds=thresholds["levels"],
         context=Context(
             detector=run.params["detector"],

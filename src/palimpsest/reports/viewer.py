@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader
 from palimpsest.errors import InputError
 from palimpsest.records import read_rows
 from palimpsest.reports.runs import labels
-from palimpsest.tracking import artifact, evaluations
+from palimpsest.tracking import evaluations
 
 # detector -> sample_id -> its row of predictions
 Predictions = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -92,10 +92,10 @@ def predictions_of_runs(benchmark: str, rows: Sequence[Mapping[str, Any]]) -> Pr
     shown = {(row["sample_id"], row["text"]): row for row in rows}
     found = {}
     for run in runs:
-        judged = read_rows(artifact(run.run_id, "samples.parquet"), ["sample_id", "text"])
+        judged = read_rows(run.artifact("samples.parquet"), ["sample_id", "text"])
         same = [shown[key] for row in judged if (key := (row["sample_id"], row["text"])) in shown]
         if same:
-            predictions = artifact(run.run_id, "predictions.parquet")
+            predictions = run.artifact("predictions.parquet")
             found[names[run.run_id]] = answers_to(same, predictions)
     return found
 

@@ -24,11 +24,10 @@ def document_weights(documents: int, resamples: int, seed: int, domain: str) -> 
     The draws depend on the arguments alone, not on other domains.
     """
     rng = np.random.default_rng([seed, crc32(domain.encode())])
-    weights = np.empty((documents, resamples), dtype=np.float32)
-    for i in range(resamples):
-        drawn = rng.integers(documents, size=documents)
-        weights[:, i] = np.bincount(drawn, minlength=documents)
-    return weights
+    drawn = rng.integers(documents, size=(resamples, documents))
+    drawn += documents * np.arange(resamples)[:, None]
+    times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
+    return np.ascontiguousarray(times.T, dtype=np.float32)
 
 
 def resampled_sums(sums: np.ndarray, owner: np.ndarray, weights: np.ndarray) -> np.ndarray:

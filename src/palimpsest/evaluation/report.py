@@ -1,6 +1,6 @@
 """All metrics of one run as one long table: every level, variant, version, domain and generator."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,14 +94,24 @@ class _Cell:
 
 
 class _Rows:
-    """Records of one level, growing."""
+    """Records of one level, growing; of these metrics alone, where they are given."""
 
-    def __init__(self, level: str, thresholds: Mapping[str, Any], context: Context) -> None:
+    def __init__(
+        self,
+        level: str,
+        thresholds: Mapping[str, Any],
+        context: Context,
+        metrics: Collection[str] | None,
+    ) -> None:
         self.level = level
         self.thresholds = thresholds
         self.context = context
+        self.metrics = metrics
         self.records: list[dict[str, Any]] = []
         self.replicates: list[np.ndarray] = []
+
+    def wants(self, metric: str) -> bool:
+        return self.metrics is None or metric in self.metrics
 
     def add(
         self,
@@ -116,7 +126,7 @@ class _Rows:
         """Add a cell's metrics from n units of so many."""
         undefined = np.full(self.context.resamples, np.nan)
         for metric, value in values.items():
-            if np.isnan(value):
+            if np.isnan(value) or not self.wants(metric):
                 continue
             self.replicates.append(replicates.get(metric, undefined))
             self.records.append(
@@ -164,29 +174,32 @@ class Estimator:
     def levels(self) -> list[str]:
         return [*self.answered.levels, *(["span"] if self.answered.spans is not None else [])]
 
-    def at(self, level: str, *, dips: bool = True) -> Estimates:
-        """All estimates at a level, means and what spans versions included; dips if wanted."""
-        rows = _Rows(level, self.thresholds.get(level, {}), self.context)
+    def at(self, level: str, by_version: Collection[str] | None = None) -> Estimates:
+        """All estimates at a level, means and what spans versions included.
+
+        `by_version` restricts them to these metrics at single versions, and their means.
+        """
+        rows = _Rows(level, self.thresholds.get(level, {}), self.context, by_version)
         for cell in self.cells:
             if level == "span":
                 self._spans(rows, cell)
             else:
                 self._units(rows, cell, self.answered.levels[level])
-        if level == "document":
+        if level == "document" and by_version is None:
             for cell in _cells(self.answered.facts, _TRAJECTORY):
                 self._trajectories(rows, cell)
         own = rows.estimates()
         own = _joined([own, _mean_over("generator", own.where(~own.records["held_out"]))])
         own = _joined([own, _mean_over("domain", own)])
-        return _joined([own, _dips(own)]) if dips else own
+        return _joined([own, _dips(own)]) if by_version is None else own
 
     def _units(self, rows: _Rows, cell: _Cell, answers: LevelAnswers) -> None:
         """Metrics of decisions, of scores as probabilities, and of scores as a ranking."""
         units, judged = answers.units[cell.samples], answers.answered(cell.samples)
         of = units.sum()
-        self._ratios(
-            rows, cell, _share("scored"), np.column_stack([judged, units]), judged.sum(), of
-        )
+        if rows.wants("scored"):
+            sums = np.column_stack([judged, units])
+            self._ratios(rows, cell, _share("scored"), sums, judged.sum(), of)
         for source, counts in answers.counts.items():
             sums = counts[cell.samples]
             self._ratios(rows, cell, metrics.decision_metrics, sums, sums.sum(), of, source)
@@ -295,11 +308,9 @@ def _cells(facts: pd.DataFrame, by: Sequence[str]) -> Iterator[_Cell]:
     given = facts.rename(columns={"target_coverage": "coverage"})
     group = given.groupby(list(by), sort=False, dropna=False).ngroup().to_numpy()
     whole = {"version": ALL, "operation": ALL, "coverage": None}
-    for members in range(group.max() + 1):
-        samples = np.flatnonzero(group == members)
-        first = given.iloc[samples[0]]
-        own = {name: None if pd.isna(first[name]) else first[name] for name in by}
-        yield _Cell({**whole, **own}, samples)
+    for members, own in enumerate(given[list(by)].drop_duplicates().to_dict("records")):
+        known = {name: None if pd.isna(own[name]) else own[name] for name in by}
+        yield _Cell({**whole, **known}, np.flatnonzero(group == members))
 
 
 def _share(name: str) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
@@ -373,16 +384,13 @@ def _dips(estimates: Estimates) -> Estimates:
 
 
 def preferred_threshold(records: pd.DataFrame) -> pd.DataFrame:
-    """Of several thresholds behind one number, the one that a table shows.
+    """Of several thresholds behind one number of a run, the one that a table shows.
 
     Labels that the method decides itself come first, then the published threshold, then the
     calibrated one; threshold-free metrics stay.
     """
     rank = {"none": 0, "decided": 0, "published": 1, "calibrated": 2}
     order = records["threshold"].map(rank)
-    number = [
-        "level", "metric", "variant", "version", "operation", "domain", "generator", "design",
-        "detector", "regime",
-    ]  # fmt: skip
+    number = ["level", "metric", "variant", "version", "operation", "domain", "generator"]
     keys = [records[name] for name in number]
     return records[order == order.groupby(keys).transform("min")]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from palimpsest.evaluation.comparison import Numbers, Saved, replicates_of
-from palimpsest.evaluation.report import MEAN, Context
+from palimpsest.evaluation.comparison import Numbers, Saved, numbers_of
+from palimpsest.evaluation.report import Context
 from palimpsest.tracking import Evaluation
 
 RESAMPLES = 1000
@@ -55,9 +55,7 @@ class Evidence:
         documents = own if only is None else only
         key = (run.run_id, level, documents)
         if key not in self._curves:
-            numbers = replicates_of(
-                self._saved[run.run_id], set(documents), level, METRICS, MEAN, RESAMPLES, seed=0
-            )
+            numbers = numbers_of(self._saved[run.run_id], documents, level, METRICS)
             self._curves[key] = Curves(numbers, len(documents))
         return self._curves[key]
 

@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from palimpsest.corpora.normalise import paragraphs
@@ -66,7 +66,6 @@ def test_chinese_sentences_keep_their_marks_and_closing_quotes() -> None:
     ]
 
 
-@settings(deadline=None)
 @given(TEXTS | st.text(), st.sampled_from(["en", "zh"]))
 def test_sentences_hold_the_paragraph_in_order_and_white_space_is_single_spaces(
     text: str, language: Language

@@ -49,7 +49,7 @@ def batches(draw: st.DrawFn) -> tuple[CRF, Tensor, Tensor, Tensor]:
 
 
 @given(batches())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_likelihoods_marginals_and_paths_equal_the_enumeration(
     batch: tuple[CRF, Tensor, Tensor, Tensor],
 ) -> None:
@@ -71,7 +71,7 @@ def test_likelihoods_marginals_and_paths_equal_the_enumeration(
 
 
 @given(batches())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_what_stands_behind_the_mask_changes_nothing(
     batch: tuple[CRF, Tensor, Tensor, Tensor],
 ) -> None:

@@ -192,7 +192,7 @@ def along(units: pd.DataFrame, answers: Answers) -> Iterator[tuple[str, float]]:
 
 
 @given(runs())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_every_number_of_a_word_method_is_the_reference_s_and_no_other_is_there(
     answers: Answers,
 ) -> None:
@@ -229,7 +229,7 @@ def iou(one: tuple[int, int], other: tuple[int, int]) -> float:
 
 @given(st.lists(st.tuples(st.lists(st.integers(0, 1), min_size=3, max_size=3), st.none() | SPANS),
                 min_size=1, max_size=3))  # fmt: skip
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_spans_and_characters_are_counted_as_they_are_defined(
     drawn: list[tuple[list[int], list[tuple[int, int]] | None]],
 ) -> None:

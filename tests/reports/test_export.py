@@ -120,7 +120,7 @@ text = (
 ).map(str.strip)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(
     sentences=st.lists(text.filter(bool), min_size=1, max_size=6),
     breaks=st.sets(st.integers(1, 5)),

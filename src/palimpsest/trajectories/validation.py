@@ -213,7 +213,9 @@ def _units(text: str, language: Language) -> int:
 @_remembered
 def _words(text: str) -> frozenset[str]:
     words = _folded(text)
-    return frozenset(words).union(_bare(word) for word in words if not word.isalpha())
+    if text.isascii() and "'" not in text:  # no word has an end to cut off
+        return frozenset(words)
+    return frozenset(words).union(map(_bare, words))
 
 
 @_remembered

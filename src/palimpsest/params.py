@@ -218,7 +218,8 @@ def in_force(params: Params, key: str | None = None) -> dict[str, Any]:
         return values
     found = {k: v for k, v in values.items() if k == key or k.startswith(f"{key}.")}
     if not found:
-        near = hint(key, [*values, *sections])
+        ends = [known for known in values if known.endswith(f".{key}")]
+        near = f"did you mean {ends[0]!r}? " if ends else hint(key, [*values, *sections])
         raise InputError(f"unknown key {key!r}: {near}`palimpsest params` lists all")
     return found
 

@@ -264,9 +264,10 @@ def write_rows(path: Path, schema: pa.Schema, rows: Iterable[dict[str, Any]]) ->
             while group := list(islice(batches, 10)):
                 count += sum(map(len, group))
                 writer.write_table(pa.Table.from_batches(group))
+        partial.replace(path)
     finally:
         gc.unfreeze()
-    partial.replace(path)
+        partial.unlink(missing_ok=True)  # `dvc checkout` would stop at a file that it does not know
     return count
 
 

@@ -51,6 +51,31 @@ def test_a_text_is_data_and_never_markup() -> None:
     assert evil in page.text
 
 
+def test_a_sentence_that_a_version_left_alone_is_pale_in_the_colour_of_its_last_change() -> None:
+    def step(version: str, operation: str, outcome: str) -> dict[str, object]:
+        return {"version": version, "operation": operation, "outcome": outcome, "attempts": 1}
+
+    histories = {
+        "polish": [step("v1", "polish", "accepted")],
+        "polish unchanged": [
+            step("v1", "polish", "kept: too long"),
+            step("v2", "style", "unchanged"),
+        ],
+        "style unchanged": [
+            step("v1", "style", "accepted"),
+            step("v2", "expand", "rejected: empty"),
+        ],
+        "none": [step("v1", "polish", "rejected: refusal")],
+    }
+    n = len(histories)
+    row = {**ROWS[0], "text": "a b c d", "sentence_spans": [[2 * i, 2 * i + 1] for i in range(n)],
+           "sentence_ids": ["s"] * n, "sentence_labels": [1, 1, 1, 0],
+           "sentence_history": list(histories.values())}  # fmt: skip
+    cells = re.search(r'class="bars">(.*?)</span>', render([row], {}))
+    assert cells
+    assert re.findall(r'class="([^"]+)"', cells[1]) == list(histories)
+
+
 def test_the_page_asks_the_network_for_nothing() -> None:
     page = render(ROWS, {})
     assert not re.search(r"(?:src|href)\s*=|url\(|@import", page)

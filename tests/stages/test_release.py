@@ -10,6 +10,7 @@ from palimpsest.cli import main
 from palimpsest.errors import InputError
 from palimpsest.models import find_model
 from palimpsest.records import read_rows
+from palimpsest.statistics.cache import Cache
 from palimpsest.tracking import client, create_store
 from tests.documents import make_document
 from tests.releases import record, write_release_file
@@ -80,7 +81,11 @@ def test_thresholds_come_from_the_human_texts_of_any_design(project: Path) -> No
     assert levels["sentence"]["calibrated"]["n"] == 10 + len("dev")
 
 
-def test_a_trainings_run_says_which_weights_its_models_had(project: Path) -> None:
+def test_a_trainings_run_says_which_weights_its_models_had(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(project / "statistics.sqlite", 2**30)
+    monkeypatch.setattr(Cache, "of_user", lambda: cache)
     model = str(tiny_causal_lm(project / "model"))
     select("log-likelihood", {"model": model, "max_tokens": 256}, design="cumulative")
     run("corpus", "generate", "split", "train")

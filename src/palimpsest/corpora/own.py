@@ -55,4 +55,6 @@ def add(folder: Path, source: Path, domain: str, id_column: str, text_column: st
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+        if not any(folder.iterdir()):  # as it was before a first file that could not be read
+            folder.rmdir()
     return count

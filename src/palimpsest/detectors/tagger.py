@@ -186,7 +186,7 @@ def train(
             logging_strategy="epoch",
             save_strategy="no",
             report_to="none",
-            disable_tqdm=True,
+            disable_tqdm=False,
         )
         same_kind = device.type == arguments.device.type
         if not same_kind or device.index not in (None, arguments.device.index):

@@ -240,7 +240,9 @@ def findings(runs: Runs) -> list[Table]:
     for claim in CLAIMS:
         own = list(claim.find(claim, runs))
         counts = Counter(finding.verdict for finding in own)
-        verdicts = ", ".join(f"{name} {n}" for name, n in counts.items()) or "no run to judge it by"
+        verdicts = (
+            ", ".join(f"{n} × {name}" for name, n in counts.items()) or "no run to judge it by"
+        )
         notes.append(
             " ".join([f"{claim.name}: {claim.statement} {claim.test}", claim.printed()]).strip()
             + f" Ours: {verdicts}."

@@ -69,7 +69,8 @@ def markdown(table: Table) -> str:
     ]
     lines = [f"**{table.caption}**", ""]
     lines.append("| " + " | ".join(header) + " |")
-    lines.append("|" + "|".join([" --- ", *[" ---: "] * (len(header) - 1)]) + "|")
+    first = table.rows[0] if table.rows else [""] * len(header)
+    lines.append("|" + "|".join(" --- " if _kind(cell) else " ---: " for cell in first) + "|")
     for row in table.rows:
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |")
     lines += ["", *[f"{note}  " for note in table.notes]]

@@ -123,12 +123,11 @@ def _version(row: Mapping[str, Any], predictions: Predictions) -> dict[str, Any]
             paragraphs.append([])
         end_before = end
         history = row["sentence_history"][i]
-        applied = [
-            step["operation"] for step in history if not step["outcome"].startswith("rejected")
-        ]
-        if not applied and row["sentence_labels"][i]:
+        changes = [step for step in history if step["outcome"].startswith(("accepted", "kept"))]
+        operation = changes[-1]["operation"] if changes else None
+        if not history and row["sentence_labels"][i]:
             # an adopted text has no history, but each version revises all AI sentences again
-            applied = [row["operation"]]
+            operation = row["operation"]
         scores = {}
         for name, answer in answers.items():
             score = _sentence_score(row, answer, i)
@@ -139,7 +138,8 @@ def _version(row: Mapping[str, Any], predictions: Predictions) -> dict[str, Any]
                 "id": row["sentence_ids"][i],
                 "text": row["text"][start:end],
                 "is_ai": row["sentence_labels"][i],
-                "operation": applied[-1] if applied else None,
+                "operation": operation,
+                "unchanged": bool(changes) and changes[-1] is not history[-1],
                 "history": history,
                 "scores": scores,
             }

@@ -25,5 +25,8 @@ def corpus(params: Params) -> None:
     for domain, count in built.counts.items():
         counts = (f"{n} {name.replace('_', ' ')}" for name, n in asdict(count).items())
         log.info("%s: %s", domain, ", ".join(counts))
+    if any(count.not_sampled for count in built.counts.values()):
+        most, limit = params.corpus.documents_per_domain, params.corpus.limit
+        log.info("not sampled: corpus.documents_per_domain=%s, corpus.limit=%s", most, limit)
     for reason, n in rejected["reason"].value_counts().items():
         log.info("rejected, %s: %d", reason, n)

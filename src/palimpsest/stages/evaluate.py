@@ -43,7 +43,7 @@ from palimpsest.stages.selection import batches, held_out_generators, selected
 
 log = logging.getLogger(__name__)
 
-TEXTS_AT_ONCE = 512  # scored in one call, so that memory does not grow with the corpus
+TEXTS_AT_ONCE = 64  # scored in one call, so that memory does not grow with the corpus
 
 
 def evaluate(params: Params) -> None:
@@ -67,7 +67,8 @@ def evaluate(params: Params) -> None:
         return (row for row, _ in selected(select, {"test"}))
 
     with evaluate_run(params, thresholds["key"]) as run:
-        write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows()))
+        total = sum(map(len, batches(select, {"test"}, ["doc_id", "generator", "domain"])))
+        write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows(), total))
         write_batches(SAMPLES_FILE, batches(select, {"test"}, TEXT_COLUMNS))
         samples, predictions = read_batches(SAMPLES_FILE), partial(read_batches, PREDICTIONS_FILE)
         records = evaluate_predictions(samples, predictions, thresholds["levels"], context)
@@ -85,9 +86,11 @@ def evaluate(params: Params) -> None:
     log.info("next: `make tables` for tables and figures, `make ui` to compare runs")
 
 
-def _score(detector: Detector, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _score(
+    detector: Detector, rows: Iterator[dict[str, Any]], total: int
+) -> Iterator[dict[str, Any]]:
     """Predictions in the rows' order, some texts at a time, so that memory does not grow."""
-    with tqdm(desc="score", unit="text") as bar:
+    with tqdm(desc="score", unit="text", total=total) as bar:
         while chunk := list(islice(rows, TEXTS_AT_ONCE)):
             answers = detector.score([text_of(row) for row in chunk])
             for row, scores in zip(chunk, answers, strict=True):

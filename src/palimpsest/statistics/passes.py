@@ -153,8 +153,8 @@ def read_texts(
     todo = list(chain.from_iterable(plan))
     read: dict[Window, np.ndarray] = {}
     total = sum(window.length for window in todo)
-    # a pass of a few seconds needs no bar; without a terminal there is none
-    with tqdm(total=total, unit="tok", unit_scale=True, delay=5, disable=None) as progress:
+    # a pass of a few seconds needs no bar
+    with tqdm(total=total, unit="tok", unit_scale=True, delay=5, leave=False) as progress:
         for windows in batches(todo, batch_tokens):
             batch = _batch(reference, min(contexts, default=None), texts, encoded, windows)
             whole = kind.read(batch).cpu().numpy()

@@ -33,8 +33,8 @@ repro: setup ## the demo, end to end: a zero-shot and a trained detector, then t
 
 # One process for each core, where PyTorch's own threads would wait for each other; longest first.
 test: $(VENV)/.installed ## the tests
-	OMP_NUM_THREADS=1 python -m pytest tests/e2e tests -m "not browser" -n auto --dist loadfile \
-	  --no-loadscope-reorder
+	OMP_NUM_THREADS=1 python -m pytest tests/e2e/test_pipeline.py tests/e2e tests \
+	  -m "not browser" -n auto --dist loadfile --no-loadscope-reorder
 
 test-browser: $(VENV)/.installed ## the report, a trajectory and the MLflow UI in headless Chromium
 	python -m pytest -m browser tests/browser

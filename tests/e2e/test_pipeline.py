@@ -125,23 +125,6 @@ def test_a_lost_store_is_rebuilt_from_the_outputs(project: Project) -> None:
     kept.rename(lost)
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("detector=fast-detectgtp", "fast-detectgtp"),
-        ("detectors.fast-detectgpt.max_tokens=abc", "max_tokens"),
-        ("train.frp=0.1", "frp"),
-        ("corpus.text_column=body", "body"),
-        ("corpus.source=nowhere", "nowhere"),
-    ],
-)
-def test_a_mistake_stops_before_any_work(project: Project, setting: str, message: str) -> None:
-    begin = time.monotonic()
-    output = project.run("dvc", "exp", "run", "--temp", "-S", setting, fails=True)
-    assert message in output
-    assert time.monotonic() - begin < 30
-
-
 def test_a_killed_generation_resumes_to_the_same_bytes_and_repeats_no_request(
     project: Project, tmp_path: Path
 ) -> None:

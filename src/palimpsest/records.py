@@ -271,12 +271,15 @@ def write_rows(path: Path, schema: pa.Schema, rows: Iterable[dict[str, Any]]) ->
     return count
 
 
-def write_batches(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
-    """Write batches of one schema, of which there is at least one, to a Parquet file."""
+def write_batches(path: Path, batches: Iterator[pa.RecordBatch]) -> int:
+    """Write batches of one schema, of which there is at least one; how many rows there are."""
     first = next(batches)
+    count = 0
     with pq.ParquetWriter(path, first.schema, **_LAYOUT) as writer:
         for batch in chain([first], batches):
             writer.write_batch(batch)
+            count += len(batch)
+    return count
 
 
 def write_frame(path: Path, schema: pa.Schema, content: pd.DataFrame) -> None:

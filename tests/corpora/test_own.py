@@ -113,3 +113,10 @@ def test_a_source_needs_rows(tmp_path: Path) -> None:
     empty = write_csv(tmp_path / "empty.csv", [("id", "text")])
     with pytest.raises(InputError, match=r"empty\.csv holds no row"):
         add(tmp_path / "data", empty, "essays", "id", "text")
+
+
+def test_a_file_that_cannot_be_read_leaves_no_folder(tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "train.csv", [HEADER, ("007", "It rained.")])
+    with pytest.raises(InputError, match="no column 'body'"):
+        add(tmp_path / "data", source, "essays", "essay_id", "body")
+    assert not (tmp_path / "data").exists()

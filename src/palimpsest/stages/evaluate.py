@@ -67,9 +67,8 @@ def evaluate(params: Params) -> None:
         return (row for row, _ in selected(select, {"test"}))
 
     with evaluate_run(params, thresholds["key"]) as run:
-        total = sum(map(len, batches(select, {"test"}, ["doc_id", "generator", "domain"])))
+        total = write_batches(SAMPLES_FILE, batches(select, {"test"}, TEXT_COLUMNS))
         write_rows(PREDICTIONS_FILE, PREDICTIONS, _score(detector, test_rows(), total))
-        write_batches(SAMPLES_FILE, batches(select, {"test"}, TEXT_COLUMNS))
         samples, predictions = read_batches(SAMPLES_FILE), partial(read_batches, PREDICTIONS_FILE)
         records = evaluate_predictions(samples, predictions, thresholds["levels"], context)
         write_frame(RECORDS_FILE, RECORDS, records)

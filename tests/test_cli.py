@@ -5,6 +5,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from palimpsest.cli import main, stage_function
@@ -105,3 +106,14 @@ def test_a_reader_who_takes_only_the_first_lines_is_no_error() -> None:
 def test_detectors_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["detectors"]) == 0
     assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(REGISTRY)
+
+
+def test_a_plan_says_where_a_generator_has_no_price(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plans = pd.DataFrame({"generator": ["free", "paid"], "cost_left": [None, 1234.5]})
+    for shown, cells in ((plans, ["no price", "$1,234.50"]), (plans[:1], ["no price"])):
+        monkeypatch.setattr("palimpsest.stages.plan.plan", lambda _, given=shown: given.copy())
+        assert main(["generate", "--plan"]) == 0
+        lines = capsys.readouterr().out.splitlines()[1:]
+        assert [line.split(maxsplit=1)[1] for line in lines] == cells

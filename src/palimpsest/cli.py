@@ -196,7 +196,10 @@ def _stage(arguments: argparse.Namespace) -> None:
     elif arguments.plan:
         from palimpsest.stages.plan import plan
 
-        print(plan(params).to_string(index=False, formatters={"cost_left": _dollars}))
+        plans = plan(params)
+        # pandas' own formatters leave out what is missing
+        plans["cost_left"] = plans["cost_left"].map(_dollars)
+        print(plans.to_string(index=False))
     else:
         from palimpsest.stages.generate import generate
 

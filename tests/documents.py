@@ -1,6 +1,9 @@
-"""Human documents for tests, made of sentences that are all different."""
+"""Human documents for tests, made of sentences that are all different, and rows of their texts."""
 
-from palimpsest.records import Document, Sentence
+from collections.abc import Iterable
+from typing import Any
+
+from palimpsest.records import TEXTS, Document, Sentence, record_batch
 
 _SUBJECTS = (
     "The miller",
@@ -29,3 +32,9 @@ def make_document(doc_id: str = "d1", n: int = 10, domain: str = "essays") -> Do
         for i in range(n)
     )
     return Document(doc_id, domain, "en", doc_id, None, sentences)
+
+
+def as_written(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Samples as they are read back from a Parquet file, which can be compared."""
+    written: list[dict[str, Any]] = record_batch(list(rows), TEXTS).to_pylist()
+    return written

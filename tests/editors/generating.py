@@ -13,7 +13,7 @@ from palimpsest.trajectories.build import Brief, build_trajectories
 from palimpsest.trajectories.prompts import load_prompts
 from palimpsest.trajectories.requests import Editor, Message, Pull, Request
 from palimpsest.trajectories.tally import Tally
-from tests.documents import make_document
+from tests.documents import as_written, make_document
 
 PROMPTS = load_prompts(Path("src/palimpsest/trajectories/prompt_sets/few-shot.yaml"))
 PARAMS = Trajectory(
@@ -61,7 +61,7 @@ def editor(*urls: str, **given: Any) -> OpenAIEditor:
 def build(
     editor: Editor, documents: Sequence[Document], tally: Tally | None = None
 ) -> list[dict[str, Any]]:
-    return list(build_trajectories(documents, editor, BRIEF, tally or Tally()))
+    return as_written(build_trajectories(documents, editor, BRIEF, tally or Tally()))
 
 
 def write_dataset(url: str, folder: Path, n: int, concurrency: int) -> None:

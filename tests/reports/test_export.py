@@ -14,7 +14,7 @@ from palimpsest.reports.export import export_opai_bench
 from palimpsest.trajectories.adopt import Report, adopt
 from palimpsest.trajectories.provenance import SentenceState, sample_row
 from tests.corpora.sources import corpus
-from tests.documents import make_document
+from tests.documents import as_written, make_document
 
 VERSIONS = {
     "cumulative": {"": {"v0": 0, "v1": 15, "v8": 100}},
@@ -49,14 +49,14 @@ def samples(
                     coverage=coverage,
                 )
             )  # fmt: skip
-    return rows
+    return as_written(rows)
 
 
 def adopted(folder: Path, design: str, language: Language = "en") -> list[dict[str, Any]]:
     params = corpus(folder, format="opai-bench", language=language)
     documents = {d.doc_id: d for d in release_documents(params).documents}
     with Report(folder.parent / "report.csv") as report:
-        rows = list(adopt(params, design, documents, bool, report))
+        rows = as_written(adopt(params, design, documents, bool, report))
     assert report.path.read_text(encoding="utf-8").count("\n") == 1, report.counts
     return rows
 

@@ -12,7 +12,7 @@ from palimpsest.trajectories.prompts import load_prompts
 from palimpsest.trajectories.requests import Editor, Request
 from palimpsest.trajectories.selection import chosen
 from palimpsest.trajectories.tally import Tally
-from tests.documents import make_document
+from tests.documents import as_written, make_document
 from tests.scripted import ScriptedEditor, target_of
 
 PROMPTS = load_prompts(Path("src/palimpsest/trajectories/prompt_sets/few-shot.yaml"))
@@ -54,7 +54,8 @@ def build(
     design: str = "cumulative",
 ) -> list[dict[str, Any]]:
     brief = Brief(design, "g", PROMPTS, given or params())
-    return list(build_trajectories(documents, editor, brief, tally or Tally()))
+    rows = build_trajectories(documents, editor, brief, tally or Tally())
+    return as_written(rows)
 
 
 def test_every_document_has_all_versions_in_order() -> None:

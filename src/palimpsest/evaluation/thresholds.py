@@ -5,10 +5,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from palimpsest.evaluation.levels import own_levels, units
-from palimpsest.records import PREDICTIONS, TEXTS, Level, Scores, prediction_row
+from palimpsest.records import (
+    PREDICTIONS,
+    TEXTS,
+    Level,
+    Scores,
+    prediction_row,
+    record_batch,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,9 @@ def build_thresholds(
     `human` are the v0 dev samples with their scores; null stands where there is no threshold.
     """
     pairs = list(human)
-    texts = pa.RecordBatch.from_pylist([dict(row) for row, _ in pairs], schema=TEXTS)
+    texts = record_batch([dict(row) for row, _ in pairs], TEXTS)
     answers = [prediction_row(row["sample_id"], scores) for row, scores in pairs]
-    predictions = pa.RecordBatch.from_pylist(answers, schema=PREDICTIONS)
+    predictions = record_batch(answers, PREDICTIONS)
     own = own_levels(lambda columns: [predictions.select(columns)])
     found = units(texts, predictions, {}, own)
     result: dict[str, dict[str, Any]] = {}

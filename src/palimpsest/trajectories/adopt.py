@@ -169,7 +169,7 @@ def _sample(row: ReleaseRow, document: Document, report: Report) -> dict[str, An
     if row.is_human and ai_spans:
         raise UnusableRowError("ai_spans_char: the human version has AI text")
     place = place_of(row, sum(sentence_labels), len(spans))
-    words = word_bounds(text, document.language)
+    words = word_bounds(text, document.language).tolist()
     word_labels = overlapping(words, ai_spans)
     ratios = {
         "ai_sentence_ratio": sum(sentence_labels) / len(spans),

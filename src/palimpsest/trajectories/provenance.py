@@ -1,9 +1,11 @@
 """Labels at every level, derived from which sentences were revised; never from comparing texts."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from palimpsest.records import PARAGRAPH_BREAK, SENTENCE_BREAK, Document, Span, word_bounds
 
@@ -49,13 +51,12 @@ def compose(sentences: Sequence[SentenceState]) -> tuple[str, tuple[Span, ...]]:
     return "".join(parts), tuple(spans)
 
 
-def overlapping(words: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]) -> list[int]:
+def overlapping(words: ArrayLike, spans: ArrayLike) -> list[int]:
     """1 for each word that shares a character with a span; the words ordered and disjoint."""
-    starts = [start for start, _ in words]
-    ends = [end for _, end in words]
-    labels = [0] * len(words)
-    for start, end in spans:
-        first, last = bisect_right(ends, start), bisect_left(starts, end)
+    (starts, ends), (begins, stops) = (np.reshape(pairs, (-1, 2)).T for pairs in (words, spans))
+    labels = [0] * len(starts)
+    firsts, lasts = np.searchsorted(ends, begins, "right"), np.searchsorted(starts, stops)
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         labels[first:last] = [1] * (last - first)
     return labels
 

@@ -188,7 +188,7 @@ def _foreign(text: str, source: str) -> bool:
     )
 
 
-def _share(runs: frozenset[tuple[str, ...]], texts: Iterable[str]) -> bool:
+def _share(runs: frozenset[str], texts: Iterable[str]) -> bool:
     """Is one of these runs of words in one of the texts?"""
     return bool(runs) and any(not runs.isdisjoint(_runs(text)) for text in texts)
 
@@ -200,9 +200,9 @@ def _folded(text: str) -> list[str]:
 
 
 @_remembered
-def _runs(text: str) -> frozenset[tuple[str, ...]]:
+def _runs(text: str) -> frozenset[str]:
     words = _folded(text)
-    return frozenset(zip(*(words[i:] for i in range(COPIED_WORDS)), strict=False))
+    return frozenset(map(" ".join, zip(*(words[i:] for i in range(COPIED_WORDS)), strict=False)))
 
 
 def _units(text: str, language: Language) -> int:

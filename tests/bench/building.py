@@ -58,20 +58,30 @@ def rows(
     return build_trajectories(map(document, range(n)), editor, brief, tally), editor
 
 
-def measure(n: int = 150) -> dict[str, float]:
+def measure(n: int = 150, times: int = 5) -> dict[str, float]:
+    """The fastest of some runs: what else the machine does can only make one slower."""
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "j.sqlite") as journal:
         texts = Path(folder) / "texts.parquet"
         write_rows(texts, TEXTS, rows(journal, n, Tally())[0])
-        tally = Tally()
-        again, editor = rows(journal, n, tally)
-        begin = time.perf_counter()
-        write_rows(texts, TEXTS, again)
-        seconds = time.perf_counter() - begin
-        assert editor.asked == 0
+        replays = [replayed(texts, journal, n) for _ in range(times)]
+        assemblies = [assembled(Path(folder), 9 * n) for _ in range(times)]
         return {
-            "replayed sentences/s (at least 5,000)": sum(tally.outcomes.values()) / seconds,
-            "assembled samples/s (at least 1,500)": assembled(Path(folder), 9 * n),
+            "replayed sentences/s, fastest (at least 5,000)": max(replays),
+            "replayed sentences/s, slowest": min(replays),
+            "assembled samples/s, fastest (at least 1,500)": max(assemblies),
+            "assembled samples/s, slowest": min(assemblies),
         }
+
+
+def replayed(texts: Path, journal: Journal, n: int) -> float:
+    """Sentences/s from a journal that holds every reply to Parquet."""
+    tally = Tally()
+    again, editor = rows(journal, n, tally)
+    begin = time.perf_counter()
+    write_rows(texts, TEXTS, again)
+    seconds = time.perf_counter() - begin
+    assert editor.asked == 0
+    return sum(tally.outcomes.values()) / seconds
 
 
 def assembled(folder: Path, n: int) -> float:

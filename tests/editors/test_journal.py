@@ -101,9 +101,7 @@ def test_the_first_reply_to_a_request_stays(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j.sqlite")
     journal.add([(Entry("k", "{}"), Reply("first", "stop", 1))])
     journal.add([(Entry("k", "{}"), Reply("second", "stop", 1))])
-    found = journal.find("k")
-    assert found is not None
-    assert found.text == "first"
+    assert journal.find(["k"])["k"].text == "first"
 
 
 def test_a_file_that_is_no_journal_is_a_clear_error(tmp_path: Path) -> None:
@@ -119,7 +117,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_the_journal_intact(tmp_path: Pa
     journal._database.execute("PRAGMA max_page_count = 3")
     with pytest.raises(InputError, match="is intact: free some space"):
         journal.add([(Entry("after", "x" * 100_000), Reply("lost", "stop", 1))])
-    assert journal.find("before") == Reply("kept", "stop", 1)
+    assert journal.find(["before", "after"]) == {"before": Reply("kept", "stop", 1)}
 
 
 def test_a_damaged_journal_is_a_clear_error_that_says_how_to_save_the_rest(tmp_path: Path) -> None:
@@ -130,7 +128,7 @@ def test_a_damaged_journal_is_a_clear_error_that_says_how_to_save_the_rest(tmp_p
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))  # the schema's page stays
     with Journal(path) as journal:
         with pytest.raises(InputError, match=r"j\.sqlite could not be read .*\.recover"):
-            journal.find("k1")
+            journal.find(["k1"])
         with pytest.raises(InputError, match=r"j\.sqlite could not be read .*\.recover"):
             journal.add([(Entry("new", "{}"), Reply("new", "stop", 1))])
 
@@ -166,7 +164,7 @@ def test_a_journal_of_the_first_version_keeps_its_replies(tmp_path: Path) -> Non
         old.execute("INSERT INTO replies VALUES ('k', '{}', 'paid', 'stop', 1)")
     for _ in range(2):
         with Journal(path) as journal:
-            assert journal.find("k") == Reply("paid", "stop", 1, 0)
+            assert journal.find(["k"]) == {"k": Reply("paid", "stop", 1, 0)}
 
 
 def test_a_second_generation_waits_for_the_first(tmp_path: Path) -> None:

@@ -37,8 +37,11 @@ class Entry(NamedTuple):
     body: str
 
 
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+
+
 def entry_of(editor: Editor, request: Request) -> Entry:
-    body = json.dumps(
+    body = _encode(
         {
             "model": editor.model,
             "revision": editor.revision,
@@ -47,9 +50,7 @@ def entry_of(editor: Editor, request: Request) -> Entry:
             "temperature": request.temperature,
             "max_tokens": request.max_tokens,
             "draw": request.draw,
-        },
-        sort_keys=True,
-        ensure_ascii=False,
+        }
     )
     return Entry(hashlib.sha256(body.encode()).hexdigest(), body)
 
@@ -85,23 +86,25 @@ class Journal:
         self._database.close()
 
     def __len__(self) -> int:
-        (count,) = self._first("SELECT count(*) FROM replies")
+        ((count,),) = self._all("SELECT count(*) FROM replies")
         return int(count)
 
-    def find(self, key: str) -> Reply | None:
-        """The reply to a request, if there is one.
+    def find(self, keys: Sequence[str]) -> dict[str, Reply]:
+        """The replies that there are, by the keys of their requests.
 
         Raises:
             InputError: a damaged file.
         """
-        row = self._first(
-            "SELECT text, finish, tokens, prompt_tokens FROM replies WHERE key = ?", key
+        asked = ", ".join("?" * len(keys))
+        rows = self._all(
+            f"SELECT key, text, finish, tokens, prompt_tokens FROM replies WHERE key IN ({asked})",
+            keys,
         )
-        return Reply(*row) if row else None
+        return {key: Reply(*reply) for key, *reply in rows}
 
-    def _first(self, query: str, *values: str) -> Any:
+    def _all(self, query: str, values: Sequence[str] = ()) -> list[Any]:
         try:
-            return self._database.execute(query, values).fetchone()
+            return self._database.execute(query, values).fetchall()
         except sqlite3.DatabaseError as error:
             raise self._unreadable(error) from error
 
@@ -177,11 +180,11 @@ class JournalledEditor:
                 batch = pull(n - len(missing))
                 if not batch:
                     break
-                for request in batch:
-                    entry = entry_of(self, request)
-                    reply = self._journal.find(entry.key)
-                    if reply is not None:
-                        known.append((request, reply))
+                asked = [(request, entry_of(self, request)) for request in batch]
+                replies = self._journal.find([entry.key for _, entry in asked])
+                for request, entry in asked:
+                    if entry.key in replies:
+                        known.append((request, replies[entry.key]))
                     elif self._budget.exhausted:
                         refused = True
                     else:

@@ -95,10 +95,10 @@ class PromptSet:
             "style": Template(self.style).substitute(style=prompt.style) if prompt.style else "",
             "guidance": prompt.guidance.strip(),
         }
-        # What is filled in now is read as a template once more: its dollar signs are doubled.
-        fields = {name: value.replace("$", "$$") for name, value in known.items()}
-        fields |= {"context": "${context}", "sentence": "${sentence}"}
-        user = Template(Template(self.user.replace("$$", "$$$$")).substitute(fields))
+        # What is left to fill in is left to `%`, ten times as fast as a template.
+        fields = {name: value.replace("%", "%%") for name, value in known.items()}
+        fields |= {"context": "%(context)s", "sentence": "%(sentence)s"}
+        user = Template(self.user.replace("%", "%%")).substitute(fields)
         examples: list[Message] = []
         for example in prompt.examples:
             examples += [_ask(user, "", example.sentence), Message("assistant", example.reply)]
@@ -110,11 +110,11 @@ class PromptSet:
 class _Parts:
     system: Message
     examples: tuple[Message, ...]
-    user: Template  # lacks only the context and the sentence
+    user: str  # a format that lacks only the context and the sentence
 
 
-def _ask(user: Template, context: str, sentence: str) -> Message:
-    return Message("user", user.substitute(context=context, sentence=sentence).strip())
+def _ask(user: str, context: str, sentence: str) -> Message:
+    return Message("user", (user % {"context": context, "sentence": sentence}).strip())
 
 
 def load_prompt_set(params: Trajectory, name: str | None = None) -> PromptSet:

@@ -7,7 +7,7 @@ the paper asks for in Section 3.2 and Appendix J, each spelled out.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,22 +27,29 @@ _PREAMBLE = re.compile(
         )""",
     re.IGNORECASE | re.VERBOSE,
 )
+# Searched for in folded text: where each branch starts with a small letter or a sign, and no flag
+# says to ignore case, the search runs over other characters three times faster.
 _SUFFIX = re.compile(
     r"""(?: [(\[]\s*(?:note|rewritten|revised|paraphrased|polished|compressed|expanded|word\ count
               |\d+\ words)\b[^)\]]*[)\]]\W*$
-          | \b(?:i\ hope\ this\ helps|let\ me\ know\ if)\b.*$
-          | \bnote:\ .*$
+          | i(?<=\bi)\ hope\ this\ helps\b.*$
+          | let(?<=\blet)\ me\ know\ if\b.*$
+          | note(?<=\bnote):\ .*$
         )""",
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 _REFUSAL = re.compile(
-    r"\b(?:i\s*(?:'m|’m|\s+am)\s+(?:sorry|unable|not able)|i\s+(?:cannot|can't|can’t|won't)\s+"
-    r"(?:help|assist|rewrite|provide|comply|fulfill|do that)|as an ai\b|as a language model)",
-    re.IGNORECASE,
+    r"""(?: i(?<=\bi)(?:
+                \s*(?:'m|’m|\s+am)\s+(?:sorry|unable|not\ able)
+              | \s+(?:cannot|can't|can’t|won't)\s+
+                (?:help|assist|rewrite|provide|comply|fulfill|do\ that)
+            )
+          | as(?<=\bas)\ (?:an\ ai\b|a\ language\ model)
+        )""",
+    re.VERBOSE,
 )
-_MARKER = re.compile(
-    r"</?\w[^<>\n]{0,40}>|<\|[^|]{1,40}\|>|```|\*\*|^#+\s|^[-*•]\s|^\d+[.)]\s|^[{\[]"
-)
+_OPENING_MARKER = re.compile(r"#+\s|[-*•]\s|\d+[.)]\s|[{\[]")
+_MARKER = re.compile(r"</?\w[^<>\n]{0,40}>|<\|[^|]{1,40}\|>|```|\*\*")
 _OPENS = re.compile(rf"(?:^|[:{_QUOTES}])\W*$")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -103,17 +110,18 @@ def length_window(n_words: int, length: tuple[int, int]) -> tuple[int, int]:
 
 def _hard(text: str, reply: Reply, target: Target) -> str | None:
     source = target.sentence
+    folded, folded_source = text.casefold(), source.casefold()
     if not text:
         return "no room" if reply.finish == "length" else "empty"
-    if _new(_MARKER, text, source):
+    if _new(_OPENING_MARKER.match, text, source) or _new(_MARKER.search, text, source):
         return "marker"
     if reply.finish == "length":
         return "cut off"
-    if _new(_REFUSAL, text, source):
+    if _new(_REFUSAL.search, folded, folded_source):
         return "refusal"
-    if _PREAMBLE.match(text) and not _PREAMBLE.match(source):
+    if _new(_PREAMBLE.match, text, source):
         return "preamble"
-    if _new(_SUFFIX, text, source):
+    if _new(_SUFFIX.search, folded, folded_source):
         return "suffix"
     if len(text.splitlines()) > 1:
         return "line break"
@@ -154,8 +162,8 @@ def _soft(text: str, target: Target) -> tuple[str, ...]:
     return tuple(misses)
 
 
-def _new(pattern: re.Pattern[str], text: str, source: str) -> bool:
-    return bool(pattern.search(text)) and not pattern.search(source)
+def _new(find: Callable[[str], re.Match[str] | None], text: str, source: str) -> bool:
+    return find(text) is not None and find(source) is None
 
 
 def _quoted(text: str) -> bool:

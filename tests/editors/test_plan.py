@@ -1,3 +1,5 @@
+import gc
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,13 +7,13 @@ import pytest
 
 from palimpsest.editors.budget import Budget
 from palimpsest.editors.journal import Journal, JournalledEditor
-from palimpsest.editors.plan import SAMPLE, Plan, plan
+from palimpsest.editors.plan import SAMPLE, TOGETHER, Plan, plan
 from palimpsest.errors import InputError
 from palimpsest.params import Generator, Price, load_params
 from palimpsest.records import Document
 from palimpsest.trajectories.assignments import Assignment, Size, assignments
-from palimpsest.trajectories.build import build_trajectories
-from palimpsest.trajectories.requests import Request
+from palimpsest.trajectories.build import _Trajectory, build_trajectories
+from palimpsest.trajectories.requests import Reply, Request
 from palimpsest.trajectories.tally import Tally
 from tests.documents import make_document
 from tests.scripted import ScriptedEditor, target_of
@@ -138,3 +140,20 @@ def test_a_plan_of_another_model_finds_nothing_in_the_journal(tmp_path: Path) ->
         fill(journal)
         found = plan(replace(assignment()), documents, other, journal)
     assert found.requests_held == 0
+
+
+class Watching(Journal):
+    """Counts the trajectories that are in memory when replies are looked for."""
+
+    most = 0
+
+    def find(self, keys: Sequence[str]) -> dict[str, Reply]:
+        self.most = max(self.most, sum(isinstance(o, _Trajectory) for o in gc.get_objects()))
+        return super().find(keys)
+
+
+def test_documents_without_replies_do_not_gather_in_memory(tmp_path: Path) -> None:
+    with Watching(tmp_path / "j.sqlite") as journal:
+        many = map(different, range(5 * TOGETHER))
+        plan(assignment(), lambda: many, ScriptedEditor(swap), journal)
+        assert 0 < journal.most <= TOGETHER

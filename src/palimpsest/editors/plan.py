@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
+from itertools import islice
+
+from tqdm import tqdm
 
 from palimpsest.corpora.sampling import rank
 from palimpsest.editors.budget import cost
@@ -16,6 +19,7 @@ from palimpsest.trajectories.selection import chosen
 from palimpsest.trajectories.tally import Tally
 
 SAMPLE = 200  # random documents whose sentences stand for all when tokens are estimated
+TOGETHER = 64  # documents
 ASSUMED_ATTEMPTS = 1.15  # requests for one revision, until the journal shows some
 ENOUGH = 100  # revisions that the journal must show for that
 CHARACTERS_PER_TOKEN = {"en": 4.0, "zh": 1.5}
@@ -62,10 +66,13 @@ def plan(
     """
     tally = Tally()
     replaying = JournalledEditor(_Silent(editor), journal)
-    for _ in build_trajectories(
-        documents(), replaying, assignment.brief, tally, assignment.revisions
-    ):
-        pass
+    remaining = iter(documents())
+    title = f"in the journal: {assignment.brief.design}, {assignment.brief.generator}"
+    with tqdm(total=assignment.revisions, desc=title, unit="sentence") as bar:
+        # what the journal does not answer stays in memory until its few documents are done
+        while few := list(islice(remaining, TOGETHER)):
+            for _ in build_trajectories(few, replaying, assignment.brief, tally, bar):
+                pass
     done = sum(tally.outcomes.values())
     left = assignment.revisions - done
     attempts = replaying.repeated / done if done >= ENOUGH else ASSUMED_ATTEMPTS

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
+from tqdm import tqdm
 
 from palimpsest.editors.budget import Budget
 from palimpsest.editors.factory import make_editor
@@ -54,7 +55,9 @@ def generate(params: Params, max_cost: float | None = None) -> None:
         price = assignment.generator.price
         editor = JournalledEditor(editors[brief.generator], journal, price, budget)
         documents = documents_of(assignment)
-        yield from build_trajectories(documents, editor, brief, tally, assignment.revisions)
+        title = f"{brief.design}, {brief.generator}"
+        with tqdm(total=assignment.revisions, desc=title, unit="sentence", smoothing=0.1) as bar:
+            yield from build_trajectories(documents, editor, brief, tally, bar)
         log.info("%s by %s: %d requests sent, %d answered by the journal; %s", brief.design,
                  brief.generator, editor.asked, editor.repeated, tally.describe())  # fmt: skip
 

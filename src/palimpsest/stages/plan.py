@@ -1,5 +1,6 @@
 """What `generate` will ask and cost, told beforehand."""
 
+import logging
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -11,6 +12,8 @@ from palimpsest.editors.plan import plan as plan_of
 from palimpsest.errors import InputError
 from palimpsest.params import Params, project_root
 from palimpsest.stages.generate import all_assignments, documents_of
+
+log = logging.getLogger(__name__)
 
 
 def plan(params: Params) -> pd.DataFrame:
@@ -34,4 +37,5 @@ def plan(params: Params) -> pd.DataFrame:
             )
             for assignment in all_assignments(params)
         ]
+    log.info("nothing was asked; held is what the journal answers, left an estimate of the rest")
     return pd.DataFrame(map(asdict, plans))

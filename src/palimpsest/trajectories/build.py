@@ -139,13 +139,13 @@ def build_trajectories(
     editor: Editor,
     brief: Brief,
     tally: Tally,
-    total: int | None = None,
+    bar: "tqdm[Any] | None" = None,
 ) -> Iterator[dict[str, Any]]:
     """The samples of every document's trajectories, in the documents' order.
 
     Versions of a trajectory follow each other; trajectories run side by side, as many as the editor
     asks for, and `documents` is read no further than that. `tally` is filled on the way. A dropped
-    trajectory leaves no row. `total` is the number of revisions, for the progress bar.
+    trajectory leaves no row. `bar` counts the revisions.
     """
     waiting = ((d, route) for d in documents for route in routes(brief.design, brief.params))
     running: dict[int, _Trajectory] = {}
@@ -185,17 +185,16 @@ def build_trajectories(
                 yield from trajectory.rows
 
     sentences("One. Two.", "en")  # loads Punkt now, not while a server's first replies wait
-    title = f"{brief.design}, {brief.generator}"
-    with tqdm(total=total, desc=title, unit="sentence", smoothing=0.1) as bar:
-        for answered in editor.serve(pull):
-            for request, reply in answered:
-                for t, i, job in jobs.pop(request):
-                    try:
-                        ask(t, i, job, job.send(reply))
-                    except StopIteration as stop:
+    for answered in editor.serve(pull):
+        for request, reply in answered:
+            for t, i, job in jobs.pop(request):
+                try:
+                    ask(t, i, job, job.send(reply))
+                except StopIteration as stop:
+                    if bar is not None:
                         bar.update()
-                        if running[t].take(i, stop.value) and not running[t].dropped:
-                            advance(t)
-            yield from finished()
+                    if running[t].take(i, stop.value) and not running[t].dropped:
+                        advance(t)
+        yield from finished()
     # Routes that ask for nothing never reach the editor's loop.
     yield from finished()

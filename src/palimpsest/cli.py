@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Heavy libraries announce themselves; what a user must know, palimpsest says itself.
     for noisy in ("httpx", "httpx2", "urllib3", "matplotlib", "alembic", "mlflow", "transformers"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
+    # peft asks transformers for it by its old name
+    warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -19,7 +19,8 @@ from palimpsest.errors import InputError
 class Node:
     """Tokens that follow the parent's, from position `start`; the first `read` are in the cache.
 
-    `keys` and `values` hold one (key-value heads, capacity, head size) tensor for each layer.
+    `cache` has keys and values, each (layers, key-value heads, capacity, head size), once a token
+    is read. With a tensor for every layer the heap had so many holes that it took twice the memory.
     """
 
     parent: "Node | None"
@@ -30,8 +31,7 @@ class Node:
     children: list["Node"] = field(default_factory=list)
     read: int = 0
     last_used: int = 0
-    keys: dict[int, Tensor] = field(default_factory=dict)
-    values: dict[int, Tensor] = field(default_factory=dict)
+    cache: tuple[Tensor, ...] = ()
 
     @property
     def unread(self) -> int:
@@ -57,24 +57,26 @@ class Node:
         assert self.parent
         upper = Node(self.parent, self.start, self.tokens[:at], children=[self])
         upper.read = min(self.read, at)
-        # copies: a view would keep the whole prompt's memory for as long as its beginning is kept
-        upper.keys = {layer: keys[:, :at].clone() for layer, keys in self.keys.items()}
-        upper.values = {layer: values[:, :at].clone() for layer, values in self.values.items()}
+        upper.cache = self.cached(0, at)
         self.parent.children[self.parent.children.index(self)] = upper
         self.parent, self.start, self.tokens = upper, self.start + at, self.tokens[at:]
         self.read = max(self.read - at, 0)
-        self.keys = {layer: keys[:, at:].clone() for layer, keys in self.keys.items()}
-        self.values = {layer: values[:, at:].clone() for layer, values in self.values.items()}
+        self.cache = self.cached(at, None)
         return upper
 
-    def store(self, layer: int, keys: Tensor, values: Tensor) -> None:
+    def cached(self, start: int, end: int | None) -> tuple[Tensor, ...]:
+        """Copies of some tokens' part: a view would keep the memory of all."""
+        return tuple(part[:, :, start:end].clone() for part in self.cache)
+
+    def store(self, layer: int, layers: int, *new: Tensor) -> None:
         """Put in the next tokens' keys and values, each (heads, new tokens, head size)."""
-        if layer not in self.keys:
+        if not self.cache:
             capacity = len(self.tokens) + self.room
-            self.keys[layer] = keys.new_empty(keys.shape[0], capacity, keys.shape[2])
-            self.values[layer] = values.new_empty(values.shape[0], capacity, values.shape[2])
-        self.keys[layer][:, self.read : self.read + keys.shape[1]] = keys
-        self.values[layer][:, self.read : self.read + values.shape[1]] = values
+            self.cache = tuple(
+                part.new_empty(layers, len(part), capacity, part.shape[-1]) for part in new
+            )
+        for part, tokens in zip(self.cache, new, strict=True):
+            part[layer, :, self.read : self.read + tokens.shape[1]] = tokens
 
 
 class PrefixTree:
@@ -102,8 +104,7 @@ class PrefixTree:
     def finish(self, leaf: Node) -> None:
         """Forget the reply; keep the prompt for those to come, the least recently used go."""
         leaf.reply, leaf.room, leaf.read = [], 0, len(leaf.tokens)
-        leaf.keys = {layer: keys[:, : leaf.read].clone() for layer, keys in leaf.keys.items()}
-        leaf.values = {layer: v[:, : leaf.read].clone() for layer, v in leaf.values.items()}
+        leaf.cache = leaf.cached(0, leaf.read)
         excess = sum(len(node.tokens) for node in self.root.below()) - self.limit
         while excess > 0:
             idle = [node for node in self.root.below() if not node.children and not node.room]
@@ -186,7 +187,7 @@ def tree_attention(
         if given.get(extra) is not None:
             raise InputError(f"its attention has {extra}, which this editor does not compute")
     blocks: list[Block] = given["blocks"]
-    layer: int = module.layer_idx
+    layer, layers = module.layer_idx, module.config.num_hidden_layers
     heads, tokens = key.shape[1:3]
     group = query.shape[1] // heads
     scaled = query[0] * (given.get("scaling") or query.shape[-1] ** -0.5)
@@ -198,10 +199,10 @@ def tree_attention(
         node, length = block.node, block.node.read + block.new
         if block.new:
             own = slice(block.first, block.first + block.new)
-            node.store(layer, key[0, :, own], value[0, :, own])
+            node.store(layer, layers, key[0, :, own], value[0, :, own])
         first, count = block.first * group, (block.last - block.first) * group
         seen = scores.narrow(1, first, count).narrow(2, node.start, length)
-        keys = node.keys[layer].narrow(1, 0, length)
+        keys = node.cache[0][layer].narrow(1, 0, length)
         seen.copy_(queries.narrow(1, first, count).bmm(keys.mT))
         if block.hidden is not None:
             newest = seen.narrow(1, 0, block.new * group).narrow(2, node.read, block.new)
@@ -212,7 +213,7 @@ def tree_attention(
         node, length = block.node, block.node.read + block.new
         first, count = block.first * group, (block.last - block.first) * group
         part = weights.narrow(1, first, count).narrow(2, node.start, length)
-        values = node.values[layer].narrow(1, 0, length)
+        values = node.cache[1][layer].narrow(1, 0, length)
         result.narrow(1, first, count).add_(part.bmm(values))
     merged = result.unflatten(1, (tokens, group)).transpose(0, 1).flatten(1, 2)
     return merged.unsqueeze(0), None

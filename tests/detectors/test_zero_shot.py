@@ -15,16 +15,19 @@ from sklearn.metrics import roc_auc_score
 from palimpsest.detectors import zero_shot
 from palimpsest.detectors.interface import Detector, Runtime
 from palimpsest.detectors.registry import REGISTRY, make
+from palimpsest.errors import InputError
 from palimpsest.models import is_here
 from palimpsest.params import load_params
 from palimpsest.records import Level, Text, word_spans
 from palimpsest.statistics import passes
 from palimpsest.statistics.cache import Cache
+from palimpsest.statistics.fillers import T5Filler
 from palimpsest.statistics.tokens import Read
 from tests.texts import labelled, plain, planted_documents
 from tests.tiny_causal_lm import tiny_causal_lm
 from tests.tiny_t5 import tiny_t5
 
+DEED = "The night porter sold an unpaid bill to the second engineer."
 TEXTS = [plain(text) for text in planted_documents(3, seed=4, sentences=5)]
 PANEL = [name for name, entry in REGISTRY.items() if entry.family]
 PASSES = [name for name in PANEL if REGISTRY[name].family != "perturbations"]
@@ -102,22 +105,61 @@ def test_a_text_without_a_scored_token_is_too_short_for_every_detector(
     assert "0 scored tokens" in scores.note
 
 
-@pytest.mark.parametrize(("name", "sentences"), [("npr", 1), ("detectgpt", 1), ("lastde-pp", 0)])
-def test_a_method_that_needs_more_of_a_text_says_so(name: str, sentences: int, model: str) -> None:
-    short = plain(labelled([("Nobody waved at us.", 0)]))
-    (scores,) = detector(name, model).score([short])
+SHORT = ("No one waved.", 0)  # 6 scored tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("npr", "no gap among its 6 scored tokens"),
+        ("detectgpt", "no gap among its 6 scored tokens"),
+        ("lastde-pp", "6 scored tokens; the method needs 19"),
+    ],
+)
+def test_a_method_that_needs_more_of_a_text_says_so(name: str, why: str, model: str) -> None:
+    (scores,) = detector(name, model).score([plain(labelled([SHORT]))])
     assert np.isnan(scores.document)
-    assert scores.reason == "too_short"
+    assert (scores.reason, scores.note) == ("too_short", why)
     (long,) = detector(name, model).score(TEXTS[:1])
     assert np.isfinite(long.document)
+
+
+def test_sentences_without_a_score_are_counted_by_the_reason(model: str) -> None:
+    text = plain(labelled([(DEED, 0), SHORT, (DEED, 0), SHORT]))
+    (scores,) = detector("lastde-pp", model).score([text])
+    assert scores.sentences is not None
+    assert np.isnan(scores.sentences).tolist() == [False, True, False, True]
+    assert (scores.reason, scores.note) == (None, "2 of 4 sentences too_short")
+    cut = detector("lastde-pp", model, max_tokens=54, long_text="truncate")
+    (scores,) = cut.score([text])
+    assert scores.reason == "truncated"
+    assert scores.note == "1 of 4 sentences too_short; 2 of 4 sentences truncated"
+
+
+def test_a_text_that_is_long_enough_but_undefined_is_not_called_too_short(model: str) -> None:
+    (scores,) = detector("lapd", model, sampling=model).score(TEXTS[:1])
+    assert np.isnan(scores.document)
+    assert scores.reason == "error"
+    assert "undefined for its" in scores.note
+
+
+def test_copies_that_no_filler_could_fill_are_an_error(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(T5Filler, "_LENGTH", 5)
+    t5 = detector("npr", model, filler=str(tiny_t5(tmp_path, steps=0)))
+    (scores,) = t5.score(TEXTS[:1])
+    assert np.isnan(scores.document)
+    assert (scores.reason, scores.note) == ("error", "0 of 4 copies")
 
 
 def test_a_sentence_is_scored_by_its_own_tokens_and_edits(model: str) -> None:
     (scores,) = detector("npr", model, perturbations=1).score(TEXTS[:1])
     assert scores.sentences is not None
-    assert np.isfinite(scores.sentences).any()
     # one copy leaves some sentence alone, and there is nothing to compare there
-    assert np.isnan(scores.sentences).any()
+    alone = int(np.isnan(scores.sentences).sum())
+    assert 0 < alone < len(scores.sentences)
+    assert scores.note.endswith(f"1 of 1 copies; {alone} of 5 sentences too_short")
 
 
 def test_fills_by_a_causal_model_are_labelled_as_a_variant(model: str, tmp_path: Path) -> None:
@@ -154,6 +196,26 @@ def test_what_it_saves_names_the_weights_of_each_of_its_models(
     revisions = [value for key, value in saved.items() if key.endswith("revision")]
     assert revisions
     assert set(revisions) == {"commit of someone/small"}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "least"),
+    [
+        ("lastde", "scales", 1, 2),
+        ("lastde", "bins_per_token", 0.5, 1),
+        ("lastde-pp", "embedding", 0, 1),
+        ("lastde-pp", "draws", 1, 2),
+        ("fast-detectgpt-pair", "draws", -1, 2),
+        ("npr", "perturbations", 0, 1),
+        ("detectgpt", "perturbations", 1, 2),
+    ],
+)
+def test_numbers_that_would_leave_every_text_unscored_are_refused(
+    name: str, key: str, value: float, least: int
+) -> None:
+    changes: dict[str, Any] = {key: value}
+    with pytest.raises(InputError, match=f"{key} is {value}; give {least} or more"):
+        detector(name, "someone/small", **changes)
 
 
 FALCONS = {"sampling": "tiiuae/falcon-7b", "scoring": "tiiuae/falcon-7b-instruct"}

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from palimpsest.detectors.zero_shot import OneModel as Settings
 from palimpsest.detectors.zero_shot import OneModelDetector, TwoModels, ZeroShot, pair
+from palimpsest.errors import InputError
 from palimpsest.records import Level, Text
 from palimpsest.statistics import criteria
 from palimpsest.statistics.engine import Engine
@@ -34,6 +35,11 @@ class PairSettings(TwoModels):
 
     draws: int = 0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        TwoModels.__post_init__(self)
+        if self.draws and self.draws < 2:
+            raise InputError(f"draws is {self.draws}; give 2 or more, or 0 for the exact sums")
 
 
 class FastDetectGPTPair(ZeroShot[PairStatistics | DrawnStatistics]):

@@ -1,11 +1,14 @@
 """Lastde and Lastde++ (arXiv 2410.06072): likelihood over the diversity of its course."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from palimpsest.detectors.zero_shot import DrawsDetector, OneModel, OneModelDetector, TwoModels
 from palimpsest.statistics import criteria
 from palimpsest.statistics.tokens import DrawnStatistics, TokenStatistics
+
+# Below 2 scales there is no spread, below one bin for each token perhaps no second bin.
+_LEAST = {"embedding": 1, "bins_per_token": 1, "scales": 2}
 
 
 @dataclass(kw_only=True)
@@ -16,6 +19,8 @@ class Settings(OneModel):
     tau'. A text of fewer than `scales + embedding` scored tokens is too short.
     """
 
+    LEAST: ClassVar = _LEAST
+
     embedding: int = 3
     bins_per_token: float = 10.0
     scales: int = 5
@@ -24,6 +29,8 @@ class Settings(OneModel):
 @dataclass(kw_only=True)
 class PlusSettings(TwoModels):
     """As in the authors' code, whose README prints 10 scales."""
+
+    LEAST: ClassVar = {**_LEAST, "draws": 2}
 
     embedding: int = 4
     bins_per_token: float = 8.0
@@ -35,6 +42,10 @@ class PlusSettings(TwoModels):
 class Lastde(OneModelDetector):
     settings_type = Settings
 
+    @property
+    def least(self) -> int:
+        return _least(self.settings)
+
     def criterion(self, tokens: TokenStatistics) -> float:
         return criteria.lastde(tokens, **_course(self.settings))
 
@@ -42,8 +53,16 @@ class Lastde(OneModelDetector):
 class LastdePlusPlus(DrawsDetector):
     settings_type = PlusSettings
 
+    @property
+    def least(self) -> int:
+        return _least(self.settings)
+
     def criterion(self, tokens: DrawnStatistics) -> float:
         return criteria.lastde_pp(tokens, **_course(self.settings))
+
+
+def _least(settings: Settings | PlusSettings) -> int:
+    return settings.scales + settings.embedding
 
 
 def _course(settings: Settings | PlusSettings) -> dict[str, Any]:

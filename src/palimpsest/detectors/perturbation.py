@@ -8,13 +8,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from palimpsest.detectors.zero_shot import OneModel, ZeroShot
 from palimpsest.models import exact_revision
 from palimpsest.records import Reason, Span, Text
 from palimpsest.statistics import criteria
 from palimpsest.statistics.engine import Engine
-from palimpsest.statistics.perturb import Filler, Perturbed, Perturber
+from palimpsest.statistics.perturb import Filler, Perturbed, Perturber, gap_count
 from palimpsest.statistics.tokens import TokenStatistics
 
 
@@ -22,15 +23,27 @@ from palimpsest.statistics.tokens import TokenStatistics
 class Settings(OneModel):
     """`filler` names a T5 or a causal model, `perturbations` is the number of copies."""
 
+    LEAST: ClassVar = {"perturbations": 1}
+
     filler: str
     filler_revision: str | None = None
     perturbations: int
     seed: int = 0
 
 
+@dataclass(kw_only=True)
+class DetectGPTSettings(Settings):
+    """It divides by the copies' spread, which takes two."""
+
+    LEAST: ClassVar = {"perturbations": 2}
+
+
 @dataclass(frozen=True, slots=True)
 class PerturbedStatistics:
-    """A text's statistics beside those of its copies, of which `wanted` were to be made."""
+    """A text's statistics beside those of its copies, of which `wanted` were to be made.
+
+    None were wanted of a text too short for a gap.
+    """
 
     own: TokenStatistics
     copies: tuple[tuple[Perturbed, TokenStatistics], ...]
@@ -44,12 +57,12 @@ class PerturbedStatistics:
         return len(self.own)
 
     def within(self, span: Span) -> "PerturbedStatistics":
-        """The span in the text and in each copy; no copies where none has an edit there."""
-        touched = any(copy.touches(span) for copy, _ in self.copies)
+        """The span in the text and in each copy; none is wanted where no copy has an edit."""
+        own = self.own.within(span)
+        if not any(copy.touches(span) for copy, _ in self.copies):
+            return PerturbedStatistics(own, (), 0)
         copies = [(copy, tokens.within(copy.moved(span))) for copy, tokens in self.copies]
-        return PerturbedStatistics(
-            self.own.within(span), tuple(copies) if touched else (), self.wanted
-        )
+        return PerturbedStatistics(own, tuple(copies), self.wanted)
 
 
 class _Perturbation(ZeroShot[PerturbedStatistics]):
@@ -61,7 +74,8 @@ class _Perturbation(ZeroShot[PerturbedStatistics]):
             read = self._engine.read([text.text, *(copy.text for copy in copies)])
             own, *others = map(TokenStatistics.of, read)
             pairs = tuple(zip(copies, others, strict=True))
-            yield PerturbedStatistics(own, pairs, self.settings.perturbations)
+            wanted = self.settings.perturbations if gap_count(text.words) else 0
+            yield PerturbedStatistics(own, pairs, wanted)
 
     def note(self, tokens: PerturbedStatistics) -> str:
         """How many copies could be filled, and whether that is the papers' way."""
@@ -71,8 +85,10 @@ class _Perturbation(ZeroShot[PerturbedStatistics]):
         )
 
     def undefined(self, tokens: PerturbedStatistics) -> tuple[Reason, str]:
-        if 0 < len(tokens.copies) < tokens.wanted / 2:
+        if len(tokens.copies) < tokens.wanted / 2:
             return "error", self.note(tokens)
+        if len(tokens) and not tokens.wanted:
+            return "too_short", f"no gap among its {len(tokens)} scored tokens"
         return super().undefined(tokens)
 
     @cached_property
@@ -118,6 +134,8 @@ class NPR(_Perturbation):
 
 
 class DetectGPT(_Perturbation):
+    settings_type = DetectGPTSettings
+
     def criterion(self, tokens: PerturbedStatistics) -> float:
         return _of_enough(criteria.detectgpt, tokens)
 

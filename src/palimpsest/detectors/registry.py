@@ -60,7 +60,9 @@ REGISTRY: dict[str, Entry] = {
     "lapd": _zero_shot("lapd:LAPD", "two models", "arXiv 2604.16923"),
     "lastde-pp": _zero_shot("lastde:LastdePlusPlus", "draws", "arXiv 2410.06072", "PlusSettings"),
     "npr": _zero_shot("perturbation:NPR", "perturbations", "arXiv 2306.05540"),
-    "detectgpt": _zero_shot("perturbation:DetectGPT", "perturbations", "arXiv 2301.11305"),
+    "detectgpt": _zero_shot(
+        "perturbation:DetectGPT", "perturbations", "arXiv 2301.11305", "DetectGPTSettings"
+    ),
     "genai-sentence": Entry(
         f"{_HERE}.genai_sentence:GenAISentence", "trained", "word", "OpAI-Bench, Appendix D"
     ),

@@ -3,6 +3,7 @@
 import json
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from palimpsest.detectors.interface import Log, Runtime
-from palimpsest.errors import unknown
+from palimpsest.errors import InputError, unknown
 from palimpsest.models import exact_revision
 from palimpsest.records import Labelled, Level, Reason, Scores, Text
 from palimpsest.statistics.cache import Cache
@@ -37,7 +38,15 @@ _REVISIONS = {
 
 @dataclass(kw_only=True)
 class Settings:
-    """`long_text` is windows, where every token is scored, or truncate at `max_tokens`."""
+    """`long_text` is windows, where every token is scored, or truncate at `max_tokens`.
+
+    `LEAST` has the numbers below which no text would have a score.
+
+    Raises:
+        InputError: an unknown `long_text`, a number below its least.
+    """
+
+    LEAST: ClassVar[Mapping[str, float]] = {}
 
     max_tokens: int
     long_text: str = "windows"
@@ -45,6 +54,9 @@ class Settings:
     def __post_init__(self) -> None:
         if self.long_text not in ("windows", "truncate"):
             raise unknown("long_text", self.long_text, ("windows", "truncate"))
+        for key, least in self.LEAST.items():
+            if (value := getattr(self, key)) < least:
+                raise InputError(f"{key} is {value}; give {least:g} or more")
 
 
 @dataclass(kw_only=True)
@@ -72,7 +84,7 @@ class ZeroShot(ABC, Generic[S]):
     """A document's score is the criterion of its tokens' statistics.
 
     Sentence scores are an extension of each method: the same criterion of a sentence's tokens, read
-    in the whole document's context; nan where a sentence is too short for it.
+    in the whole document's context. The note counts the sentences without a score by the reason.
     """
 
     native: Level = "document"
@@ -95,13 +107,23 @@ class ZeroShot(ABC, Generic[S]):
         """Nothing, unless the method's authors print a threshold for these settings."""
         return {}
 
+    @property
+    def least(self) -> int:
+        """The fewest scored tokens that the criterion takes."""
+        return 1
+
     def note(self, tokens: S) -> str:
         """What a reader of a defined score should know of it."""
         return ""
 
     def undefined(self, tokens: S) -> tuple[Reason, str]:
         """Why there is no score."""
-        return "too_short", f"undefined for its {len(tokens)} scored tokens"
+        count = len(tokens)
+        if not count and tokens.seen < 1:
+            return "truncated", "not read"
+        if count < self.least:
+            return "too_short", f"{count} scored tokens; the method needs {self.least}"
+        return "error", f"undefined for its {count} scored tokens"
 
     def fit(self, train: Sequence[Labelled], dev: Sequence[Labelled], log: Log) -> None:
         """Nothing: the method is zero-shot."""
@@ -149,11 +171,20 @@ class ZeroShot(ABC, Generic[S]):
 
     def _scores(self, text: Text, tokens: S) -> Scores:
         document = self.criterion(tokens)
-        sentences = [self.criterion(tokens.within(sentence)) for sentence in text.sentences]
-        reason: Reason | None = "truncated" if tokens.seen < 1 else None
-        note = self.note(tokens)
+        parts = [tokens.within(sentence) for sentence in text.sentences]
+        sentences = [self.criterion(part) for part in parts]
+        reason: Reason | None
         if math.isnan(document):
             reason, note = self.undefined(tokens)
+        else:
+            reason = "truncated" if tokens.seen < 1 else None
+            unscored = Counter(
+                self.undefined(part)[0]
+                for part, score in zip(parts, sentences, strict=True)
+                if math.isnan(score)
+            )
+            counts = (f"{n} of {len(parts)} sentences {why}" for why, n in unscored.items())
+            note = "; ".join(filter(None, (self.note(tokens), *counts)))
         return Scores(
             document,
             sentences=np.array(sentences, np.float32),

@@ -70,9 +70,14 @@ class Filler(Protocol):
         ...
 
 
+def gap_count(words: Sequence[Span]) -> int:
+    """How many gaps a text gets; none if it has fewer than 14 words."""
+    return int(_SHARE * len(words) / (_WORDS + 2 * _BUFFER))
+
+
 def gaps(words: Sequence[Span], random: np.random.Generator) -> list[Span]:
-    """Ordered gaps of two words each; none for a text of fewer than 14 words."""
-    count = int(_SHARE * len(words) / (_WORDS + 2 * _BUFFER))
+    """Ordered gaps of two words each, `gap_count` of them."""
+    count = gap_count(words)
     free = np.ones(len(words), np.bool_)
     starts: list[int] = []
     while len(starts) < count:

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from palimpsest.cli import main, stage_function
-from palimpsest.detectors.registry import REGISTRY
 from palimpsest.records import TEXTS, write_rows
 from palimpsest.stages import STAGES
 from tests.reports.synthetic import texts
@@ -101,11 +100,6 @@ def test_a_reader_who_takes_only_the_first_lines_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
-
-
-def test_detectors_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["detectors"]) == 0
-    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(REGISTRY)
 
 
 def test_a_plan_says_where_a_generator_has_no_price(

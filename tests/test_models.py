@@ -1,3 +1,4 @@
+import json
 import logging
 from pathlib import Path
 
@@ -6,7 +7,7 @@ import pytest
 from palimpsest import models
 from palimpsest.archives import pins
 from palimpsest.errors import InputError
-from palimpsest.models import exact_revision, find_model, local_revision
+from palimpsest.models import exact_revision, find_model, hub_commit, is_here, local_revision
 
 
 def test_a_packaged_model_is_unpacked_once_and_carries_its_archives_hash() -> None:
@@ -95,3 +96,35 @@ def test_a_hub_model_without_a_revision_is_loaded_with_one_warning_that_names_th
     assert [message for message in caplog.messages if hub in message] == [
         f"someone/small has no revision in params: the hub gave {hub}, and may give another later"
     ]
+
+
+@pytest.mark.parametrize(
+    ("files", "here"),
+    [
+        ([], False),  # what asking for a commit leaves
+        (["model.safetensors"], True),
+        (["pytorch_model.bin"], True),
+        (["model.safetensors.index.json", "model-00001-of-00002.safetensors"], False),
+        (
+            [
+                "model.safetensors.index.json",
+                "model-00001-of-00002.safetensors",
+                "model-00002-of-00002.safetensors",
+            ],
+            True,
+        ),
+    ],
+)
+def test_a_hub_model_is_here_when_all_its_weights_are(
+    files: list[str], here: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {f"layer.{i}": f"model-0000{i}-of-00002.safetensors" for i in (1, 2)}
+    for name in ("config.json", *files):
+        (tmp_path / name).write_text(json.dumps({"weight_map": parts}))
+    cached = {"someone/small": str(tmp_path / "config.json")}
+    monkeypatch.setattr(
+        "huggingface_hub.try_to_load_from_cache", lambda name, *_, **__: cached.get(name)
+    )
+    assert is_here("someone/small") == here
+    assert not is_here("someone/other")
+    assert hub_commit("someone/small") == tmp_path.name

@@ -363,18 +363,17 @@ def _detectors(_: argparse.Namespace) -> None:
     from palimpsest.params import PROFILES, load_params
 
     params = load_params()
-    rows = []
-    for name, entry in sorted(REGISTRY.items()):
-        row = [name, entry.native, entry.family or "-", entry.regime, entry.paper]
+    head = ("detector", "level", "family", "regime", "paper")
+    rows = [(n, e.native, e.family or "-", e.regime, e.paper) for n, e in REGISTRY.items()]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, head, widths)).rstrip()]
+    for row, (name, entry) in zip(rows, REGISTRY.items(), strict=True):
+        lines.append("  ".join(map(str.ljust, row, widths)).rstrip())
         for params.profile in PROFILES:
             models = models_of(params.detector_settings(name))
-            row.append(f"{params.profile}: {' + '.join(models) or 'no model'}")
-            row.append(ability(entry, models, params.device, params.dtype))
-        rows.append(row)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+            able = ability(entry, models, params.device, params.dtype)
+            lines.append(f"    {params.profile:5}  {' + '.join(models) or 'no model'}: {able}")
+    _list(lines)
 
 
 def _cache(_: argparse.Namespace) -> None:

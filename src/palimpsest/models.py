@@ -5,6 +5,7 @@ revision of None leaves it to the hub which weights an id stands for.
 """
 
 import hashlib
+import json
 import logging
 import shutil
 import tempfile
@@ -125,15 +126,30 @@ def is_here(name: str, revision: str | None = None) -> bool:
         return any((cache_folder() / folder / (start + end)).exists() for folder, end in places)
     if Path(name).is_dir():
         return True
-    return hub_commit(name, revision) is not None
+    snapshot = _snapshot(name, revision)
+    return snapshot is not None and _has_weights(snapshot)
 
 
 def hub_commit(name: str, revision: str | None = None) -> str | None:
     """The commit of a hub model in the hub's cache on this machine; fetches nothing."""
+    snapshot = _snapshot(name, revision)
+    return snapshot.name if snapshot else None
+
+
+def _snapshot(name: str, revision: str | None) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     config = try_to_load_from_cache(name, "config.json", revision=revision)
-    return Path(config).parent.name if isinstance(config, str) else None
+    return Path(config).parent if isinstance(config, str) else None
+
+
+def _has_weights(snapshot: Path) -> bool:
+    """Whether all of a model's weights are there: `exact_revision` fetches the config alone."""
+    files = {file.name for file in snapshot.iterdir()}
+    for index in snapshot.glob("*.index.json"):
+        if not files.issuperset(json.loads(index.read_text())["weight_map"].values()):
+            return False
+    return any(name.endswith((".safetensors", ".bin")) for name in files)
 
 
 def pick_device(device: str) -> str:

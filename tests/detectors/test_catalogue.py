@@ -20,7 +20,7 @@ def nothing_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PALIMPSEST_CACHE", str(tmp_path / "cache"))
 
 
-def test_models_are_found_among_any_settings_once_and_without_their_temperature() -> None:
+def test_models_are_found_among_any_settings_once() -> None:
     settings = {
         "sampling": "pip:smollm2?temperature=1.1",
         "scoring": "pip:smollm2",
@@ -29,7 +29,11 @@ def test_models_are_found_among_any_settings_once_and_without_their_temperature(
         "long_text": "windows",
         "max_tokens": 512,
     }
-    assert models_of(settings) == ("pip:smollm2", "someone/judge-7b")
+    assert models_of(settings) == (
+        "pip:smollm2?temperature=1.1",
+        "pip:smollm2",
+        "someone/judge-7b?temperature=0.9",
+    )
 
 
 def test_a_detector_without_models_or_with_a_model_in_a_folder_runs(tmp_path: Path) -> None:
@@ -37,21 +41,24 @@ def test_a_detector_without_models_or_with_a_model_in_a_folder_runs(tmp_path: Pa
     assert ability(PLAIN, (str(tiny_causal_lm(tmp_path / "model")),), *CPU) == "runs here"
 
 
-def test_a_package_that_is_not_installed_and_a_model_that_is_not_here_are_named() -> None:
+def test_a_package_that_is_not_installed_and_a_model_that_is_not_here_are_named(
+    tmp_path: Path,
+) -> None:
     entry = Entry("module:Class", "zero-shot", "document", "a paper", packages=("no_such_module",))
-    found = ability(entry, ("pip:minilm", "someone/small"), *CPU)
-    assert found == (
-        "needs package no_such_module, download of pip:minilm, download of someone/small"
-    )
+    found = ability(entry, ("pip:minilm?temperature=2", "pip:minilm", "someone/small"), *CPU)
+    assert found == "needs package no_such_module, download"
+    here = str(tiny_causal_lm(tmp_path / "model"))
+    found = ability(PLAIN, (here, "pip:minilm", "someone/small"), *CPU)
+    assert found == "needs download of pip:minilm and someone/small"
 
 
 @pytest.mark.parametrize(
     ("models", "device", "dtype", "memory", "expected"),
     [
         (FALCONS, "cuda", "bfloat16", 80, None),
-        (FALCONS, "cuda", "bfloat16", 24, "31 GiB of memory on cuda, not 24"),
-        (FALCONS, "cpu", "float32", 48, "63 GiB of memory on cpu, not 48"),
-        (("openai-community/gpt2-xl",), "cuda", "float32", 0, "7 GiB of memory on cuda, not 0"),
+        (FALCONS, "cuda", "bfloat16", 24, "31 GiB of memory on cuda (here 24)"),
+        (FALCONS, "cpu", "float32", 48, "63 GiB of memory on cpu (here 48)"),
+        (("openai-community/gpt2-xl",), "cuda", "float32", 0, "7 GiB of memory on cuda (here 0)"),
         (("someone/deberta-v3-base",), "cuda", "float32", 0, None),
     ],
 )
@@ -78,8 +85,21 @@ def test_the_command_lists_every_detector_with_the_models_of_both_profiles(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["detectors"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert set(lines) == set(REGISTRY)
-    assert "demo: pip:smollm2" in lines["lapd"]
-    assert "paper: meta-llama/Llama-2-7b-hf + meta-llama/Llama-2-7b-chat-hf" in lines["lapd"]
-    assert "runs here" in lines["majority"]
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["detector", "level", "family", "regime", "paper"]
+    listed = {lines[i].split()[0]: lines[i : i + 3] for i in range(0, len(lines), 3)}
+    assert list(listed) == list(REGISTRY)
+    about, demo, paper = listed["lapd"]
+    assert about.split(maxsplit=2) == [
+        "lapd",
+        "document",
+        "two models     zero-shot  arXiv 2604.16923",
+    ]
+    assert demo.startswith("    demo   pip:smollm2?temperature=1.1 + pip:smollm2: ")
+    assert paper.startswith(
+        "    paper  meta-llama/Llama-2-7b-hf + meta-llama/Llama-2-7b-chat-hf: needs download"
+    )
+    assert listed["majority"][1:] == [
+        "    demo   no model: runs here",
+        "    paper  no model: runs here",
+    ]

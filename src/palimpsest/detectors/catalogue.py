@@ -9,8 +9,8 @@ from typing import Any
 from palimpsest.detectors.registry import Entry
 from palimpsest.models import is_here, pick_device, weights_dtype
 
-# A profile names models as pip:<name>, as a hub id or as a folder.
-_MODEL = re.compile(r"pip:\S+|[A-Za-z][\w.-]*/[\w.-]+")
+# A profile names models as pip:<name> or as a hub id, perhaps at a temperature.
+_MODEL = re.compile(r"(pip:[^\s?]+|[A-Za-z][\w.-]*/[\w.-]+)(\?temperature=\S+)?")
 
 # Billions of weights, where a hub id tells them; GPT-2 XL's does not.
 _BILLIONS = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
@@ -25,19 +25,22 @@ def models_of(settings: Mapping[str, Any]) -> tuple[str, ...]:
     values = (
         v for value in settings.values() for v in (value if isinstance(value, list) else [value])
     )
-    names = (v.partition("?")[0] for v in values if isinstance(v, str))
+    names = (v for v in values if isinstance(v, str))
     return tuple(dict.fromkeys(name for name in names if _MODEL.fullmatch(name)))
 
 
 def ability(entry: Entry, models: tuple[str, ...], device: str, dtype: str) -> str:
-    """Whether this machine can run the detector with these params, and else what is missing."""
+    """Whether this machine can run the detector with these models, and else what is missing."""
     missing = [f"package {name}" for name in entry.packages if find_spec(name) is None]
-    missing += [f"download of {name}" for name in models if not is_here(name)]
-    if weights := sum(map(_weights, models)):
+    loaded = dict.fromkeys(name.partition("?")[0] for name in models)
+    if absent := [name for name in loaded if not is_here(name)]:
+        which = "" if len(absent) == len(loaded) else f" of {' and '.join(absent)}"
+        missing.append(f"download{which}")
+    if weights := sum(map(_weights, loaded)):
         place = pick_device(device)
         need = weights * weights_dtype(dtype).itemsize * _PASS / 2**30
         if (have := _memory(place)) < need:
-            missing.append(f"{need:.0f} GiB of memory on {place}, not {have:.0f}")
+            missing.append(f"{need:.0f} GiB of memory on {place} (here {have:.0f})")
     return f"needs {', '.join(missing)}" if missing else "runs here"
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import CohereConfig, Gemma2Config, GPT2Config, GraniteConfig
+from safetensors.torch import load_file, save_file
+from transformers import CohereConfig, Gemma2Config, GPT2Config, GraniteConfig, LlamaConfig
 
 from palimpsest.errors import InputError
 from palimpsest.statistics.passes import DrawsPass, PairPass, read_texts
@@ -131,8 +132,17 @@ def test_batches_and_order_change_nothing(
 def test_small_chunks_change_nothing(reference: Reference, monkeypatch: pytest.MonkeyPatch) -> None:
     (whole,) = token_statistics(reference, [LONG], max_tokens=2048)
     monkeypatch.setattr("palimpsest.statistics.reference.CHUNK", 1000)
+    head, rows = Reference.head, []
+
+    def counted(model: Reference, hidden: torch.Tensor) -> torch.Tensor:
+        rows.append(len(hidden))
+        return head(model, hidden)
+
+    monkeypatch.setattr(Reference, "head", counted)
     (chunked,) = token_statistics(reference, [LONG], max_tokens=2048)
     assert_same(chunked, whole)
+    assert sum(rows) == len(chunked) + 1
+    assert (max(rows) - 1) * reference.vocabulary < 1000
 
 
 @pytest.mark.parametrize("bos", [False, True])
@@ -207,6 +217,29 @@ def test_more_tokens_than_the_model_reads_are_refused(tmp_path: Path) -> None:
 def test_a_window_without_room_to_predict_is_refused(with_bos: Reference) -> None:
     with pytest.raises(InputError, match="max_tokens is 2; give at least 3"):
         token_statistics(with_bos, ["x"], max_tokens=2)
+
+
+def test_a_model_that_overflows_in_half_precision_is_refused(tmp_path: Path) -> None:
+    folder = str(tiny_causal_lm(tmp_path, LlamaConfig(**SMALL, **WIDTH)))
+    weights = load_file(tmp_path / "model.safetensors")
+    weights["model.layers.0.mlp.down_proj.weight"] *= 1e6
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    Reference.load(folder, None, "cpu", "bfloat16")
+    with pytest.raises(InputError, match="overflows with weights in float16: give another dtype"):
+        Reference.load(folder, None, "cpu", "float16")
+
+
+def test_weights_in_half_precision_have_statistics_in_single_precision(tmp_path: Path) -> None:
+    folder = str(tiny_causal_lm(tmp_path))
+    half, whole = (
+        token_statistics(Reference.load(folder, None, "cpu", dtype), [LONG], max_tokens=512)[0]
+        for dtype in ("bfloat16", "float32")
+    )
+    for name in ("logp", "entropy", "m2", "lmax"):
+        assert getattr(half, name).dtype == np.float32
+        np.testing.assert_allclose(
+            getattr(half, name).mean(), getattr(whole, name).mean(), rtol=0.02, err_msg=name
+        )
 
 
 def test_a_model_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:

@@ -108,6 +108,9 @@ class Reference:
         Args:
             ids: (B, T) token ids, padded on the right.
             rows: (B, T) bool, the R positions that are wanted.
+
+        Raises:
+            InputError: states that are no numbers, as of a model that overflows in float16.
         """
         if (missing := -(-_POSITIONS // ids.shape[1]) - len(ids)) > 0:
             pad = torch.nn.functional.pad
@@ -115,7 +118,14 @@ class Reference:
         # No attention mask: a causal model's tokens never see the padding on their right, and with
         # a mask attention loses its causal fast path (a sixth of the time at 1,000 tokens).
         states: torch.Tensor = self.model.base_model(input_ids=ids, use_cache=False)[0]
-        return states[rows]
+        wanted = states[rows]
+        # a comparison with nan is false: every token would have rank 1
+        if not wanted.isfinite().all():
+            raise InputError(
+                f"{self.name} overflows with weights in {str(states.dtype).removeprefix('torch.')}:"
+                " give another dtype, bfloat16 or float32"
+            )
+        return wanted
 
     def head(self, hidden: torch.Tensor) -> torch.Tensor:
         """The (R, V) logits of hidden states."""

@@ -1,6 +1,7 @@
 """Runs made of plausible numbers that no model was asked for."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -178,3 +179,11 @@ def evaluation(
         records(detector, regime, design, levels, seed),
         statistics(design),
     )
+
+
+def left_out(runs: Sequence[Evaluation]) -> list[Evaluation]:
+    """The same runs with one unit unscored in each cell."""
+    return [
+        replace(run, records=run.records.assign(n_unscored=run.records["n_unscored"].clip(lower=1)))
+        for run in runs
+    ]

@@ -12,7 +12,7 @@ from palimpsest.reports.runs import Runs, choose
 from palimpsest.reports.tables import MissingError
 from palimpsest.tracking import evaluations
 from tests.reports.store import log
-from tests.reports.synthetic import evaluation
+from tests.reports.synthetic import evaluation, left_out
 
 BENCHMARK = "opai-bench"
 
@@ -124,3 +124,11 @@ def test_without_intervals_there_are_no_p_values() -> None:
 def test_a_single_run_is_compared_with_nothing() -> None:
     with pytest.raises(MissingError, match="no two runs of the design cumulative"):
         comparisons(choose([evaluation("r1")]))
+
+
+def test_what_was_left_unscored_stands_under_every_table(runs: Runs) -> None:
+    for table in comparisons(choose(left_out(evaluations(BENCHMARK)))):
+        (note,) = [note for note in table.notes if note.startswith("Units scored and unscored: ")]
+        for name in {row[0] for row in table.rows} - {""}:
+            assert f"{name} " in note
+        assert ("(independent, " in note) == table.name.startswith("comparisons-designs")

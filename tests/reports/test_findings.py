@@ -10,14 +10,17 @@ from palimpsest.reports.runs import choose
 from palimpsest.reports.tables import MissingError, summary
 from palimpsest.tracking import evaluations
 from tests.reports.store import log
-from tests.reports.synthetic import evaluation
+from tests.reports.synthetic import evaluation, left_out
 
 BENCHMARK = "opai-bench"
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
-    """Two detectors of 24 documents: one scores compressed text low, the other high."""
+    """Two detectors of 24 documents: one scores compressed text low, the other high.
+
+    Both leave some units unscored.
+    """
     folder = tmp_path_factory.mktemp("project")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DVC_ROOT", str(folder))
@@ -25,7 +28,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Table]:
         for design in ("cumulative", "independent", "coverage", "operation"):
             log(BENCHMARK, "low", "zero-shot", design, "word", documents=24, compress=2)
             log(BENCHMARK, "high", "zero-shot", design, "word", documents=24, compress=-2)
-        (found,) = findings(choose(evaluations(BENCHMARK)))
+        (found,) = findings(choose(left_out(evaluations(BENCHMARK))))
         yield found
 
 
@@ -82,6 +85,12 @@ def test_an_estimate_is_the_difference_of_the_numbers_in_the_tables(
     f1 = {v: float(printed.rows[1][printed.header.index(v)]) for v in ("v3", "v4", "v5")}
     estimate = of(table, "Dip at v4", "low").query("measure == 'F1-AI'")["estimate"].item()
     assert 100 * estimate == pytest.approx(f1["v4"] - (f1["v3"] + f1["v5"]) / 2, abs=0.1)
+
+
+def test_what_was_left_unscored_stands_under_the_table(table: Table) -> None:
+    (note,) = [note for note in table.notes if note.startswith("Units scored and unscored: ")]
+    for design in ("cumulative", "independent", "coverage", "operation"):
+        assert f"low ({design}, word) " in note
 
 
 def test_one_document_is_too_small_to_say(

@@ -10,7 +10,7 @@ from palimpsest.evaluation.report import MEAN
 from palimpsest.reports.evidence import RESAMPLES, Curves
 from palimpsest.reports.formats import Table
 from palimpsest.reports.runs import LEVELS, Configuration, Runs, is_mean
-from palimpsest.reports.tables import NO_INTERVAL, MissingError, demo_note, percent
+from palimpsest.reports.tables import NO_INTERVAL, MissingError, demo_note, percent, scored_note
 
 MOST = 20  # configurations in one table, which are 190 pairs
 SIGNIFICANT = 0.05
@@ -132,6 +132,7 @@ def _table(
         rows.append([names[0] if names[0] != before else "", *names[1:], *_cells(cells)])
         sources.append(tuple(str(run_ids).split())[::-1])  # the page links a row to the last run
         before = names[0]
+    members = {c.newest.run_id: c for pair in pairs for c in pair}
     clear = data[data["p_holm"] < SIGNIFICANT]["version"].value_counts()
     groups = list(dict.fromkeys(data["version"]))
     counts = " and ".join(f"{clear.get(group, 0)} ({group})" for group in groups)
@@ -149,6 +150,7 @@ def _table(
             f"Corrected: by Holm for the {len(data)} differences of this table; below "
             f"{SIGNIFICANT} are then, of {len(rows)} pairs, {counts}.",
             *notes,
+            scored_note(runs, [(c, level) for c in members.values()]),
             *([NO_INTERVAL] if data["low"].isna().any() else []),
             *demo_note(runs),
         ],

@@ -14,7 +14,14 @@ from palimpsest.reports.evidence import RESAMPLES
 from palimpsest.reports.formats import Table
 from palimpsest.reports.reference import opai_results
 from palimpsest.reports.runs import LEVELS, Configuration, Runs
-from palimpsest.reports.tables import METRICS, NO_INTERVAL, MissingError, demo_note, percent
+from palimpsest.reports.tables import (
+    METRICS,
+    NO_INTERVAL,
+    MissingError,
+    demo_note,
+    percent,
+    scored_note,
+)
 
 Verdict = Literal["agrees", "does not", "too small to say"]
 
@@ -258,6 +265,13 @@ def findings(runs: Runs) -> list[Table]:
         f"paired bootstrap over source documents, {RESAMPLES:,} resamples, each of one comparison. "
         "Of several seeds the newest run speaks."
     )
+    judged = {(run_id, finding.level) for finding in found for run_id in finding.run_id.split()}
+    shown = [
+        (c, level)
+        for c in runs.configurations
+        for level in LEVELS
+        if judged & {(run_id, level) for run_id in c.run_ids}
+    ]
     unsure = [NO_INTERVAL] if any(np.isnan(finding.low) for finding in found) else []
     return [
         Table(
@@ -267,7 +281,7 @@ def findings(runs: Runs) -> list[Table]:
                     "Verdict", "Documents"],
             rows=rows,
             data=pd.DataFrame(map(asdict, found)),
-            notes=[*notes, method, *unsure, *demo_note(runs)],
+            notes=[*notes, method, scored_note(runs, shown), *unsure, *demo_note(runs)],
             sources=sources,
         )
     ]  # fmt: skip

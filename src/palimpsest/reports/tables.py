@@ -272,9 +272,14 @@ def _reason(ours: Sequence[tuple[str, str]]) -> str:
 
 
 def scored_note(runs: Runs, shown: Sequence[tuple[Configuration, str]]) -> str:
-    """How many units each configuration scored, and left unscored, over all cells."""
-    counts = [(c.name, *_scored(runs.of(c, level))) for c, level in shown]
-    partly = [f"{name} {scored:,} and {left:,}" for name, scored, left in counts if left]
+    """How many units each configuration scored, and left unscored, over all cells of its texts."""
+    alike = len({(c.design, level) for c, level in shown}) == 1
+    partly = []
+    for configuration, level in shown:
+        scored, left = _scored(runs.of(configuration, level))
+        where = "" if alike else f" ({configuration.design}, {level})"
+        if left:
+            partly.append(f"{configuration.name}{where} {scored:,} and {left:,}")
     if not partly:
         return "Every unit is scored."
     return f"Units scored and unscored: {', '.join(partly)}; all others scored every one."

@@ -1,5 +1,6 @@
 """Each text is read once by each kind of pass, whatever asks for it and in which order."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -95,6 +96,20 @@ def test_whatever_can_change_the_numbers_is_part_of_the_key(
     draws = kinds(model)[2]
     assert Engine(replace(draws, **change), None).key != Engine(draws, None).key
     assert Engine(replace(draws, device="cuda"), None).key == Engine(draws, None).key
+
+
+def test_every_module_that_a_pass_runs_through_is_part_of_the_key(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, todo = set(), ["engine"]
+    while todo:
+        found.add(module := todo.pop())
+        source = Path(engine.__file__).with_name(f"{module}.py").read_text()
+        todo += {*re.findall(r"from palimpsest\.statistics\.(\w+) import", source)} - found
+    digested: list[str] = []
+    monkeypatch.setattr(engine, "code_digest", lambda *modules: digested.extend(modules))
+    assert Engine(reading(model), None).key
+    assert set(digested) == found - {"cache"}  # keeps bytes as they are
 
 
 def test_other_weights_under_the_same_name_are_another_key(tmp_path: Path) -> None:

@@ -77,7 +77,9 @@ class Engine:
         reading = self.reading
         return json.dumps(
             {
-                "code": code_digest("columns", "passes", "reference", "tokens", "windows"),
+                "code": code_digest(
+                    "columns", "engine", "passes", "reference", "tokens", "windows"
+                ),
                 "kind": reading.kind,
                 "models": self._pinned,
                 "max_tokens": reading.max_tokens,

@@ -34,7 +34,8 @@ class Batch:
 class Pass(ABC):
     """A kind of pass; its last model is the one that scores.
 
-    `columns` gives (C, T) for each model's (T, V) logits and T rows of each tensor of `inputs`.
+    `columns` reduces T positions to (C, T): each model's (T, V) logits, and the same T rows of each
+    of `inputs`.
 
     Raises:
         InputError: models whose tokenizers differ.

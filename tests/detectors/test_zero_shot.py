@@ -239,6 +239,37 @@ def test_thresholds_are_the_authors_and_for_their_models_only(
     assert detector(name, model, **changes).published == expected
 
 
+LLAMAS = {
+    "sampling": "meta-llama/Llama-2-7b-hf",
+    "scoring": "meta-llama/Llama-2-7b-chat-hf",
+}
+GPT2 = {"model": "openai-community/gpt2-xl"}
+T5 = {**GPT2, "filler": "google-t5/t5-3b"}
+
+
+@pytest.mark.parametrize(
+    ("name", "models", "has_threshold"),
+    [
+        ("binoculars", FALCONS, True),
+        ("fast-detectgpt-pair", FALCONS, True),
+        ("fast-detectgpt", {"model": "EleutherAI/gpt-neo-2.7B"}, True),
+        ("dna-detectllm", FALCONS, False),
+        ("lapd", LLAMAS, False),
+        ("lrr", GPT2, False),
+        ("npr", T5, False),
+        ("detectgpt", T5, False),
+    ],
+)
+def test_the_paper_profile_has_the_published_models_and_their_thresholds(
+    name: str, models: dict[str, str], has_threshold: bool
+) -> None:
+    params = load_params()
+    params.profile = "paper"
+    given = params.detector_settings(name)
+    assert {key: given[key] for key in models} == models
+    assert bool(make(name, given, Runtime("cpu")).published) == has_threshold
+
+
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "english" / "pairs.csv"
 
 

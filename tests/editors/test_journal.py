@@ -1,3 +1,4 @@
+import resource
 import sqlite3
 import time
 from pathlib import Path
@@ -81,6 +82,17 @@ def test_requests_that_an_answer_makes_ready_are_served_from_the_journal(
     assert idle.asked == []
 
 
+def test_an_editor_may_ask_for_more_at_once_than_sqlite_takes_in_a_query(tmp_path: Path) -> None:
+    requests = [request(f"r{i}") for i in range(300)]
+    with Journal(tmp_path / "j.sqlite") as journal:
+        journal._database.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 100)
+        asked = ScriptedEditor(echo, batch=300)
+        replies(JournalledEditor(asked, journal), pulling(requests[::2]))
+        again = replies(JournalledEditor(asked, journal), pulling(requests))
+    assert set(again) == set(requests)
+    assert sorted(map(str, asked.asked)) == sorted(map(str, requests))
+
+
 @pytest.mark.parametrize(
     "other", [request("hello!"), request(temperature=0.7), request(draw=1)], ids=str
 )
@@ -118,6 +130,21 @@ def test_a_full_disk_is_a_clear_error_and_leaves_the_journal_intact(tmp_path: Pa
     with pytest.raises(InputError, match="is intact: free some space"):
         journal.add([(Entry("after", "x" * 100_000), Reply("lost", "stop", 1))])
     assert journal.find(["before", "after"]) == {"before": Reply("kept", "stop", 1)}
+
+
+def test_a_journal_on_a_full_disk_is_not_called_broken(tmp_path: Path) -> None:
+    path = tmp_path / "j.sqlite"
+    with Journal(path) as journal:
+        journal.add([(Entry("k", "{}"), Reply("paid", "stop", 1))])
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, unlimited[1]))
+    try:
+        with pytest.raises(InputError, match=r"j\.sqlite could not be opened .* left as it is"):
+            Journal(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    with Journal(path) as journal:
+        assert journal.find(["k"])["k"].text == "paid"
 
 
 def test_a_damaged_journal_is_a_clear_error_that_says_how_to_save_the_rest(tmp_path: Path) -> None:

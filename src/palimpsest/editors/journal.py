@@ -20,7 +20,8 @@ def journal_path(root: Path) -> Path:
     return root / ".palimpsest" / "journal.sqlite"
 
 
-# Replies that were found and are not yet handed on; more would only fill the memory.
+# Requests that are looked up together, and replies that wait to be handed on: more would fill the
+# memory, and SQLite takes no more than some thousand keys in a query.
 HELD = 64
 
 
@@ -76,6 +77,11 @@ class Journal:
                 self._database.execute(
                     "ALTER TABLE replies ADD COLUMN prompt_tokens INTEGER NOT NULL DEFAULT 0"
                 )
+        except sqlite3.OperationalError as error:
+            raise InputError(
+                f"{path} could not be opened ({error}) and is left as it is: see that the disk has "
+                "space and the folder can be written, and run the same command again"
+            ) from error
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path} is no journal that can be opened: {error}") from error
 
@@ -177,7 +183,7 @@ class JournalledEditor:
             nonlocal refused
             missing: list[Request] = []
             while len(missing) < n and len(known) < HELD and not refused:
-                batch = pull(n - len(missing))
+                batch = pull(min(n - len(missing), HELD))
                 if not batch:
                     break
                 asked = [(request, entry_of(self, request)) for request in batch]

@@ -119,18 +119,43 @@ def test_a_wait_beyond_an_hour_is_an_error_not_a_day_asleep() -> None:
         (404, "", "http.* knows no model stub, or the URL is wrong"),
         (400, "", "does not take a request for stub .*status 400.*no "),
         (402, "", "does not take a request for stub .*status 402"),
+        (400, "API_KEY_INVALID", "refuses the API key in STUB_KEY"),
         (429, "insufficient_quota", "no quota is left for the key in STUB_KEY"),
     ],
 )
 def test_what_no_retry_mends_stops_at_once(status: int, code: str, message: str) -> None:
+    requests = [request(str(i)) for i in range(300)]
     with (
         Stub(answer=lambda _: error(status, "no secret", code=code)) as stub,
         pytest.raises(InputError, match=message) as caught,
     ):
-        serve(editor(stub.url, key_variable="STUB_KEY"), [request(str(i)) for i in range(300)])
+        serve(editor(stub.url, key_variable="STUB_KEY", timeout=30), requests)
     assert len(stub.bodies) <= 64
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("content_filter", "The response was filtered."),
+        ("invalid_prompt", "Your prompt was flagged as potentially violating our usage policy."),
+        ("", "Output blocked by content filtering policy"),
+        ("data_inspection_failed", "Input text data is not proper."),
+    ],
+)
+def test_a_prompt_that_a_filter_refuses_has_an_empty_reply_and_ends_nothing(
+    code: str, said: str
+) -> None:
+    def answer(body: dict[str, Any]) -> Answer:
+        bad = body["messages"][0]["content"] == "bad"
+        return error(400, said, code=code) if bad else echo(body)
+
+    with Stub(answer=answer) as stub:
+        replies = serve(editor(stub.url), [request("bad"), request("good")])
+    assert [reply.text for reply in replies.values()].count("") == 1
+    assert replies[request("bad")].finish == "stop"
+    assert replies[request("good")].text == "re: good"
 
 
 def test_replies_that_come_beside_a_failure_are_handed_on_before_it() -> None:

@@ -29,9 +29,11 @@ LONGEST_BACKOFF = 60.0  # seconds
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for; a day's quota is not waited for
 
 _RETRIED = (408, 409, 425, 429)  # and all from 500 up
-# Prompts that a filter refuses with status 400: Azure and OpenAI, Qwen, Doubao, DeepSeek.
+# Prompts, or Anthropic's replies, that a filter refuses with status 400: Azure and OpenAI, then
+# OpenAI's reasoning models, Anthropic, Qwen, Doubao, DeepSeek.
 _FILTERED = re.compile(
-    r"content_filter|content_policy|content management policy|data_?inspection_?failed"
+    r"content_filter|content_policy|content management policy"
+    r"|flagged as potentially violating|content filtering policy|data_?inspection_?failed"
     r"|SensitiveContentDetected|Content Exists Risk|inappropriate content",
     re.IGNORECASE,
 )
@@ -41,6 +43,7 @@ _TOO_LONG = re.compile(
     r"|longer than the maximum model length",
     re.IGNORECASE,
 )
+_NO_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired)")  # Gemini's, with status 400
 
 
 class LostError(Exception):
@@ -196,7 +199,7 @@ class Completions:
             return make_reply(request, "", "content_filter")
         elif status == 400 and _TOO_LONG.search(said):
             return make_reply(request, "", "length")
-        elif status in (401, 403):
+        elif status in (401, 403) or (status == 400 and _NO_KEY.search(said)):
             variable = self._generator.key_variable
             whose = f"in {variable}" if variable else "(none is given: set key_variable)"
             problem = f"{url} refuses the API key {whose}"

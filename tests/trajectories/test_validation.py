@@ -83,6 +83,13 @@ def test_what_the_source_has_itself_is_no_objection(source: str) -> None:
     assert verdict(reply, source=source).hard is None
 
 
+def test_a_tag_in_the_source_is_no_excuse_for_a_reply_that_is_a_list_or_json() -> None:
+    source = SOURCE.replace("closed", "<b>closed</b>")
+    for opening in ("- ", '{"sentence": '):
+        assert verdict(opening + source, source=source).hard == "marker"
+        assert verdict(opening + GOOD, source=opening + source).hard is None
+
+
 @pytest.mark.parametrize(
     ("reply", "miss"),
     [

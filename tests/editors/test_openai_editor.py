@@ -106,7 +106,7 @@ def test_retry_after_is_honoured(form: str) -> None:
 def test_a_wait_beyond_an_hour_is_an_error_not_a_day_asleep() -> None:
     with (
         Stub(answer=lambda _: error(429, "tomorrow", {"Retry-After": "86400"})) as stub,
-        pytest.raises(InputError, match="run the same command again when the server is well"),
+        pytest.raises(InputError, match="again when the server is well, with a requests_per_min"),
     ):
         serve(editor(stub.url), [request()])
 

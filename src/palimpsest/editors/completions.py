@@ -112,10 +112,11 @@ class Completions:
                 server.resting_until = clock() + _backoff(server.failures)
                 wait = max(lost.wait, _backoff(tries))
                 if tries >= (TRIES if self._answered_by else FIRST_TRIES) or wait > LONGEST_WAIT:
+                    slower = ", with a requests_per_minute that it grants"
                     raise InputError(
                         f"{server.url} gave no answer in {tries} tries ({lost}; wait {wait:.0f} s);"
                         " what was answered is in the journal: run the same command again when the "
-                        "server is well"
+                        f"server is well{slower if lost.kind == 'status 429' else ''}"
                     ) from lost
                 if tries % 5 == 0:
                     log.warning("%s: %s, try %d, the next in %.0f s", server.url, lost, tries, wait)

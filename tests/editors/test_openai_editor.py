@@ -81,9 +81,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("fault", TRANSPORT)
 def test_a_lost_answer_is_asked_for_again_as_the_same_draw(fault: str) -> None:
-    with Stub([fault], share=0.4, answer=echo, hold=0.6) as stub:
+    with Stub([fault], share=0.4, answer=echo, hold=2.0) as stub:
         requests = [request(f"r{i}") for i in range(12)]
-        replies = serve(editor(stub.url, timeout=0.3), requests)
+        replies = serve(editor(stub.url, timeout=1.0), requests)
     assert {reply.text for reply in replies.values()} == {f"re: r{i}" for i in range(12)}
     assert stub.met[fault] > 1
     assert len(stub.bodies) == 12 + stub.met[fault]

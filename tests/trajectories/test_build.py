@@ -153,7 +153,12 @@ def test_with_drop_the_whole_trajectory_goes_and_is_counted() -> None:
     assert {row["doc_id"] for row in rows} == {"a/1", "007"}
     assert tally.dropped == 1
     assert tally.dropped_share == 1 / 3
-    assert "dropped trajectories: 1 of 3" in tally.describe()
+    first, *operations = tally.describe().splitlines()
+    assert first == "dropped trajectories: 1 of 3"
+    polish, *_ = (line for line in operations if line.startswith("  polish: "))
+    n = tally.objections["polish", "empty"]
+    assert "rejected 1; " in polish
+    assert polish.endswith(f"; objections to replies: empty {n}")
 
 
 def test_equal_requests_of_two_documents_are_sent_once() -> None:

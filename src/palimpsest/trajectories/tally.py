@@ -24,19 +24,21 @@ class Tally:
         return self.dropped / max(1, self.finished + self.dropped)
 
     def describe(self) -> str:
-        """The counts as one line."""
+        """The dropped trajectories, then a line for each operation."""
 
-        def listed(counts: Counter[tuple[str, str]]) -> str:
-            reasons: Counter[str] = Counter()
-            for (_, reason), n in counts.items():
-                reasons[reason] += n
-            return ", ".join(f"{reason} {n:,}" for reason, n in reasons.most_common()) or "none"
+        def listed(counts: Counter[tuple[str, str]], operation: str) -> str:
+            own = Counter(
+                {reason: n for (given, reason), n in counts.items() if given == operation}
+            )
+            return ", ".join(f"{reason} {n:,}" for reason, n in own.most_common()) or "none"
 
-        return (
-            f"sentences: {listed(self.outcomes)}; objections to replies: "
-            f"{listed(self.objections)}; dropped trajectories: {self.dropped:,} of "
-            f"{self.finished + self.dropped:,}"
-        )
+        lines = [f"dropped trajectories: {self.dropped:,} of {self.finished + self.dropped:,}"]
+        lines += [
+            f"  {operation}: sentences {listed(self.outcomes, operation)}; "
+            f"objections to replies: {listed(self.objections, operation)}"
+            for operation in dict.fromkeys(operation for operation, _ in self.outcomes)
+        ]
+        return "\n".join(lines)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each operation and reason, `kind` saying what is counted."""

@@ -69,6 +69,7 @@ class Trajectory:
     temperatures: list[float | None]  # null: the provider's own
     on_rejection: str
     max_dropped: float  # the share of dropped trajectories above which the stage fails
+    max_rejected: float  # likewise of revisions without a usable reply
     ablations: Ablations
 
 
@@ -299,8 +300,9 @@ def _check(params: Params, path: Path) -> None:
         rises = all(0 < a < b for a, b in pairwise([*levels, 101]))
         fix = "give whole per cents from 1 to 100 that rise"
         require(bool(levels) and rises, f"trajectory.ablations.{key}", levels, fix)
-    dropped = trajectory.max_dropped
-    require(0 <= dropped <= 1, "trajectory.max_dropped", dropped, "give a share from 0 to 1")
+    for key in ("max_dropped", "max_rejected"):
+        share = getattr(trajectory, key)
+        require(0 <= share <= 1, f"trajectory.{key}", share, "give a share from 0 to 1")
     for name, generator in params.generators.items():
         _check_generator(generator, f"{path}: generators.{name}")
     last = 0

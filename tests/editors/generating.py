@@ -30,6 +30,7 @@ PARAMS = Trajectory(
     temperatures=[0.4, 1.0],
     on_rejection="later",
     max_dropped=0.0,
+    max_rejected=1.0,
     ablations=Ablations(["g"], ["expand"], [100], [100]),
 )
 BRIEF = Brief("cumulative", "g", PROMPTS, PARAMS)

@@ -42,6 +42,7 @@ def params(on_rejection: str = "later", seed: int = 0) -> Trajectory:
         temperatures=[0.4, 1.0],
         on_rejection=on_rejection,
         max_dropped=1.0,
+        max_rejected=1.0,
         ablations=Ablations(["g"], ["compress", "expand"], [25, 50, 100], [25, 75]),
     )
 

@@ -30,8 +30,8 @@ def generate(params: Params, max_cost: float | None = None) -> None:
     `max_cost` is the sum in US dollars at which no more requests are sent.
 
     Raises:
-        InputError: a share of dropped trajectories above `trajectory.max_dropped`, a cost limit
-            that is reached or that nothing has a price for.
+        InputError: more dropped trajectories or rejected revisions than the params allow, a cost
+            limit that is reached or that nothing has a price for.
     """
     designs = params.designs
     if params.corpus.format == "opai-bench":
@@ -81,12 +81,19 @@ def generate(params: Params, max_cost: float | None = None) -> None:
     if budget.spent:
         log.info("$%.2f spent", budget.spent)
     for assignment, tally in work:
+        generator = assignment.brief.generator
         if tally.dropped_share > params.trajectory.max_dropped:
             raise InputError(
                 f"{tally.dropped} of {tally.dropped + tally.finished} trajectories of "
-                f"{assignment.brief.generator} were dropped, more than trajectory.max_dropped "
-                f"allows; {REVISIONS_FILE} counts the reasons, and "
+                f"{generator} were dropped, more than trajectory.max_dropped allows; "
+                f"{REVISIONS_FILE} counts the reasons, and "
                 "trajectory.on_rejection=later keeps such sentences human"
+            )
+        if tally.rejected_share > params.trajectory.max_rejected:
+            raise InputError(
+                f"{tally.rejected_share:.0%} of {generator}'s revisions had no reply that could be "
+                f"used, more than trajectory.max_rejected allows; {REVISIONS_FILE} counts the "
+                "reasons"
             )
 
 

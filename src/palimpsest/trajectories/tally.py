@@ -23,6 +23,11 @@ class Tally:
     def dropped_share(self) -> float:
         return self.dropped / max(1, self.finished + self.dropped)
 
+    @property
+    def rejected_share(self) -> float:
+        rejected = sum(n for (_, outcome), n in self.outcomes.items() if outcome == "rejected")
+        return rejected / max(1, self.outcomes.total())
+
     def describe(self) -> str:
         """The dropped trajectories, then a line for each operation."""
 

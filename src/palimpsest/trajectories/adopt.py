@@ -169,7 +169,7 @@ def _sample(row: ReleaseRow, document: Document, report: Report) -> dict[str, An
     if row.is_human and ai_spans:
         raise UnusableRowError("ai_spans_char: the human version has AI text")
     place = place_of(row, sum(sentence_labels), len(spans))
-    words = word_bounds(text, document.language).tolist()
+    words = word_bounds(text, document.language)
     word_labels = overlapping(words, ai_spans)
     ratios = {
         "ai_sentence_ratio": sum(sentence_labels) / len(spans),
@@ -179,7 +179,7 @@ def _sample(row: ReleaseRow, document: Document, report: Report) -> dict[str, An
     _check_lists(
         row,
         report,
-        tokens=[text[start:end] for start, end in words],
+        tokens=[text[start:end] for start, end in words.tolist()],
         token_labels=word_labels,
         sentence_labels=sentence_labels,
         ai_spans_token=runs(word_labels),

@@ -125,7 +125,7 @@ def word_bounds(text: str, language: Language) -> np.ndarray:
 
 
 def word_spans(text: str, language: Language) -> tuple[Span, ...]:
-    """The same words as spans, which take ten times as long to make."""
+    """The same words as spans, which take seven times as long to make."""
     return tuple(starmap(Span, word_bounds(text, language).tolist()))
 
 
